@@ -1,0 +1,2 @@
+//! The `blumfeld` binary.
+fn main() {}

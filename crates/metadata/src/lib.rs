@@ -1,0 +1,1 @@
+//! The cluster store: ZooKeeper's tree behind one trait.

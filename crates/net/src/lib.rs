@@ -1,0 +1,1 @@
+//! Frames, listeners, connections, and a client.

@@ -1,0 +1,1 @@
+//! Sockets, threads and HTTP around the node.

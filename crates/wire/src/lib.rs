@@ -1,0 +1,3 @@
+//! Vocabulary, messages and record batches of the Kafka protocol; pure.
+
+pub mod types;
