@@ -1,6 +1,8 @@
 //! Pure decisions of the broker.
 
 pub mod assignment;
+pub mod epochs;
 pub mod fetch;
 pub mod metadata_image;
+pub mod producer;
 pub mod topic_name;
