@@ -1,0 +1,102 @@
+// franz-go: COMMAND BOOTSTRAP TOPIC ..., see the README beside the clients.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+func main() {
+	if len(os.Args) < 5 {
+		fail("usage: franz COMMAND BOOTSTRAP TOPIC ...")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
+	defer cancel()
+	bootstrap, topic, rest := os.Args[2], os.Args[3], os.Args[4:]
+	switch os.Args[1] {
+	case "create":
+		create(ctx, bootstrap, topic, number(rest[0]))
+	case "produce":
+		produce(ctx, bootstrap, topic, rest[0], number(rest[1]))
+	case "consume":
+		consume(ctx, bootstrap, topic, int32(number(rest[0])), int64(number(rest[1])))
+	default:
+		fail("unknown command", os.Args[1])
+	}
+}
+
+func create(ctx context.Context, bootstrap, topic string, partitions int) {
+	client := connect(kgo.SeedBrokers(bootstrap))
+	defer client.Close()
+	_, err := kadm.NewClient(client).CreateTopic(ctx, int32(partitions), 1, nil, topic)
+	check(err)
+}
+
+func produce(ctx context.Context, bootstrap, topic, codec string, count int) {
+	codecs := map[string]kgo.CompressionCodec{
+		"none":   kgo.NoCompression(),
+		"gzip":   kgo.GzipCompression(),
+		"snappy": kgo.SnappyCompression(),
+		"lz4":    kgo.Lz4Compression(),
+		"zstd":   kgo.ZstdCompression(),
+	}
+	client := connect(kgo.SeedBrokers(bootstrap), kgo.ProducerBatchCompression(codecs[codec]),
+		kgo.ProducerLinger(20*time.Millisecond))
+	defer client.Close()
+	var records []*kgo.Record
+	for i := 0; i < count; i++ {
+		key := fmt.Sprintf("%s-%d", codec, i)
+		value := key + " " + strings.Repeat("all work and no play ", 20)
+		records = append(records, &kgo.Record{Topic: topic, Key: []byte(key), Value: []byte(value)})
+	}
+	check(client.ProduceSync(ctx, records...).FirstErr())
+}
+
+func consume(ctx context.Context, bootstrap, topic string, partition int32, end int64) {
+	client := connect(kgo.SeedBrokers(bootstrap), kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{
+		topic: {partition: kgo.NewOffset().AtStart()},
+	}))
+	defer client.Close()
+	for position := int64(0); position < end; {
+		fetches := client.PollFetches(ctx)
+		for _, e := range fetches.Errors() {
+			check(e.Err)
+		}
+		fetches.EachRecord(func(r *kgo.Record) {
+			if r.Offset < end {
+				fmt.Printf("%d\t%s\t%s\n", r.Offset, r.Key, r.Value)
+			}
+			position = r.Offset + 1
+		})
+	}
+}
+
+func connect(options ...kgo.Opt) *kgo.Client {
+	client, err := kgo.NewClient(options...)
+	check(err)
+	return client
+}
+
+func number(text string) int {
+	n, err := strconv.Atoi(text)
+	check(err)
+	return n
+}
+
+func check(err error) {
+	if err != nil {
+		fail(err)
+	}
+}
+
+func fail(what ...any) {
+	fmt.Fprintln(os.Stderr, what...)
+	os.Exit(1)
+}

@@ -1,0 +1,63 @@
+// kafkajs: COMMAND BOOTSTRAP TOPIC ..., see the README beside the clients. It reads only in groups, so here
+// it creates and produces.
+"use strict";
+
+const { Kafka, CompressionTypes, CompressionCodecs, logLevel } = require("kafkajs");
+const snappy = require("kafkajs-snappy");
+const lz4 = require("lz4js");
+const { ZstdCodec } = require("zstd-codec");
+
+CompressionCodecs[CompressionTypes.Snappy] = snappy;
+CompressionCodecs[CompressionTypes.LZ4] = () => ({
+  compress: async (encoder) => Buffer.from(lz4.compress(encoder.buffer)),
+  decompress: async (buffer) => Buffer.from(lz4.decompress(buffer)),
+});
+CompressionCodecs[CompressionTypes.ZSTD] = () => ({
+  compress: (encoder) =>
+    new Promise((resolve) =>
+      ZstdCodec.run((zstd) => resolve(Buffer.from(new zstd.Simple().compress(encoder.buffer)))),
+    ),
+  decompress: (buffer) =>
+    new Promise((resolve) =>
+      ZstdCodec.run((zstd) => resolve(Buffer.from(new zstd.Simple().decompress(buffer)))),
+    ),
+});
+
+const TYPES = {
+  none: CompressionTypes.None,
+  gzip: CompressionTypes.GZIP,
+  snappy: CompressionTypes.Snappy,
+  lz4: CompressionTypes.LZ4,
+  zstd: CompressionTypes.ZSTD,
+};
+
+async function main([command, bootstrap, topic, ...rest]) {
+  const kafka = new Kafka({ clientId: "kafkajs", brokers: [bootstrap], logLevel: logLevel.ERROR });
+  if (command === "create") {
+    const admin = kafka.admin();
+    await admin.connect();
+    const created = await admin.createTopics({ topics: [{ topic, numPartitions: Number(rest[0]) }] });
+    await admin.disconnect();
+    if (!created) throw new Error(`${topic} was there already`);
+  } else if (command === "produce") {
+    const [codec, count] = rest;
+    const producer = kafka.producer({ idempotent: true });
+    await producer.connect();
+    const messages = Array.from({ length: Number(count) }, (_, i) => ({
+      key: `${codec}-${i}`,
+      value: `${codec}-${i} ` + "all work and no play ".repeat(20),
+    }));
+    await producer.send({ topic, compression: TYPES[codec], messages });
+    await producer.disconnect();
+  } else {
+    throw new Error(`unknown command ${command}`);
+  }
+}
+
+main(process.argv.slice(2)).then(
+  () => process.exit(0),
+  (error) => {
+    console.error(error);
+    process.exit(1);
+  },
+);

