@@ -1,1 +1,4 @@
 //! Partition logs on disk.
+
+pub mod disk;
+mod sync;
