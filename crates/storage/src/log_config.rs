@@ -42,7 +42,7 @@ impl TopicCompression {
 }
 
 /// The settings of one log. Field names are Kafka's topic config keys, with their units.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct LogConfig {
     /// `segment.bytes`: a segment is rolled before it would grow beyond this.
     pub segment_bytes: u32,
@@ -70,20 +70,20 @@ pub struct LogConfig {
     pub cleanup_delete: bool,
     /// `cleanup.policy` contains `compact`.
     pub cleanup_compact: bool,
-    /// `min.cleanable.dirty.ratio`, in millionths.
-    pub min_cleanable_dirty_ratio_millionths: u32,
+    /// `min.cleanable.dirty.ratio`, from 0 to 1.
+    pub min_cleanable_dirty_ratio: f64,
     /// `min.compaction.lag.ms`: records stay uncompacted for at least this long.
     pub min_compaction_lag_ms: Millis,
     /// `max.compaction.lag.ms`: records are compacted at the latest after this.
     pub max_compaction_lag_ms: Millis,
     /// `compression.type`.
     pub compression_type: TopicCompression,
-    /// The level for [`CompressionType::Gzip`] (`compression.gzip.level`); `None` for the codec's default.
-    pub compression_gzip_level: Option<i32>,
-    /// The level for [`CompressionType::Lz4`] (`compression.lz4.level`); `None` for the codec's default.
-    pub compression_lz4_level: Option<i32>,
-    /// The level for [`CompressionType::Zstd`] (`compression.zstd.level`); `None` for the codec's default.
-    pub compression_zstd_level: Option<i32>,
+    /// `compression.gzip.level`; -1 for the codec's default.
+    pub compression_gzip_level: i32,
+    /// `compression.lz4.level`.
+    pub compression_lz4_level: i32,
+    /// `compression.zstd.level`.
+    pub compression_zstd_level: i32,
     /// `max.message.bytes`: the largest batch a leader accepts, the 12 bytes before its length included.
     pub max_message_bytes: i32,
     /// `message.timestamp.type`.
@@ -118,13 +118,13 @@ impl Default for LogConfig {
             file_delete_delay_ms: Millis(60_000),
             cleanup_delete: true,
             cleanup_compact: false,
-            min_cleanable_dirty_ratio_millionths: 500_000,
+            min_cleanable_dirty_ratio: 0.5,
             min_compaction_lag_ms: Millis(0),
             max_compaction_lag_ms: Millis(i64::MAX),
             compression_type: TopicCompression::Producer,
-            compression_gzip_level: None,
-            compression_lz4_level: None,
-            compression_zstd_level: None,
+            compression_gzip_level: -1,
+            compression_lz4_level: 9,
+            compression_zstd_level: 3,
             max_message_bytes: 1_048_588,
             message_timestamp_type: TimestampType::CreateTime,
             message_timestamp_before_max_ms: Millis(i64::MAX),
