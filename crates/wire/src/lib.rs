@@ -7,10 +7,12 @@ mod str;
 pub mod api;
 pub mod batch;
 pub mod error_code;
+pub mod fetch_body;
 pub mod header;
 pub mod messages;
 #[cfg(any(test, feature = "testing"))]
 pub mod random;
+pub mod response;
 pub mod types;
 
 pub use decoder::{DecodeError, Decoder, MAX_STRING_LEN};
