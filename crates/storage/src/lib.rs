@@ -1,6 +1,8 @@
 //! Partition logs on disk.
 
-pub mod dir_health;
+mod checkpoint_text;
+pub mod checkpoints;
 pub mod disk;
-pub mod log_config;
+pub mod epoch_checkpoint;
+pub mod names;
 mod sync;
