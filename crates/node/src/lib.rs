@@ -1,1 +1,3 @@
 //! The broker as a synchronous library.
+
+pub mod config;

@@ -1,0 +1,21 @@
+//! Configuration: the keys of a 3.9 broker and of its topics with types, defaults, ranges and synonyms
+//! (KIP-226), the reading of `server.properties`, and the logic behind DescribeConfigs and the two requests
+//! that alter configs. Everything here is pure: files are read and znodes are written elsewhere.
+
+pub mod broker_keys;
+pub mod broker_values;
+mod checks;
+pub mod definition;
+mod kafka_config;
+pub mod listeners;
+mod metadata_version;
+pub mod properties;
+mod typed;
+pub mod value;
+
+pub use checks::Listeners;
+pub use kafka_config::{ConfigError, KafkaConfig, Warning};
+pub use listeners::{EndPoint, SecurityProtocol};
+pub use metadata_version::MetadataVersion;
+pub use properties::Properties;
+pub use typed::BrokerKeys;
