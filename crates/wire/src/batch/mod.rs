@@ -8,7 +8,9 @@
 //! touching the rest.
 
 mod builder;
+mod committed;
 pub mod compress;
+pub mod control;
 mod error;
 mod header;
 mod input;
@@ -16,9 +18,11 @@ mod record;
 mod stream;
 #[cfg(test)]
 mod tests;
+pub mod validate;
 mod varint;
 
 pub use builder::BatchBuilder;
+pub use committed::AbortedTransactions;
 pub use compress::{Compression, CompressionType};
 pub use error::BatchError;
 pub use header::{
