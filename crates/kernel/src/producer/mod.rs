@@ -15,18 +15,8 @@ use wire::types::{Millis, Offset};
 
 pub use entry::{BatchMetadata, ProducerEntry, RETAINED_BATCHES};
 pub use pending::{PendingUpdates, Verdict};
-pub use sequence::{decrement_sequence, increment_sequence};
-
-/// Who appends a batch; it decides which checks apply.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Origin {
-    /// A producer client: every check.
-    Client,
-    /// A coordinator of this cluster (offset commits, markers): epochs are checked, sequences are not.
-    Coordinator,
-    /// A leader's log, or this log's own bytes read again: nothing is refused.
-    Replication,
-}
+pub use sequence::decrement_sequence;
+pub use wire::batch::validate::AppendOrigin;
 
 /// The end of a transaction, as its marker says it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

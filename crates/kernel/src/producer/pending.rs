@@ -4,7 +4,7 @@
 use wire::types::Offset;
 
 use super::{
-    BatchContent, BatchMetadata, CompletedTxn, EndMarker, Origin, ProducerBatch, ProducerEntry,
+    AppendOrigin, BatchContent, BatchMetadata, CompletedTxn, EndMarker, ProducerBatch, ProducerEntry,
     ProducerStates, Rejection, sequence::follows,
 };
 
@@ -39,9 +39,9 @@ impl PendingUpdates {
     }
 
     /// Judges `batch` against `states` and everything accepted before it, and notes its effects if it is accepted.
-    pub fn judge(&mut self, states: &ProducerStates, batch: &ProducerBatch, origin: Origin) -> Verdict {
+    pub fn judge(&mut self, states: &ProducerStates, batch: &ProducerBatch, origin: AppendOrigin) -> Verdict {
         let known = self.known(states, batch.producer_id);
-        if let (Origin::Client, Some(known)) = (origin, known) {
+        if let (AppendOrigin::Client, Some(known)) = (origin, known) {
             let duplicate =
                 known.find_duplicate(batch.producer_epoch, batch.base_sequence, batch.last_sequence);
             if let Some(duplicate) = duplicate {
@@ -74,14 +74,14 @@ impl PendingUpdates {
         entry: &mut ProducerEntry,
         batch: &ProducerBatch,
         transactional: bool,
-        origin: Origin,
+        origin: AppendOrigin,
     ) -> Result<(), Rejection> {
         check_epoch(entry, batch.producer_epoch, origin)?;
-        if origin == Origin::Client {
+        if origin == AppendOrigin::Client {
             check_sequence(entry, batch)?;
         }
         match entry.open_txn_first_offset {
-            Some(_) if !transactional && origin != Origin::Replication => {
+            Some(_) if !transactional && origin != AppendOrigin::Replication => {
                 return Err(Rejection::InvalidTxnState);
             }
             None if transactional => {
@@ -106,10 +106,10 @@ impl PendingUpdates {
         entry: &mut ProducerEntry,
         batch: &ProducerBatch,
         marker: &EndMarker,
-        origin: Origin,
+        origin: AppendOrigin,
     ) -> Result<(), Rejection> {
         check_epoch(entry, batch.producer_epoch, origin)?;
-        if marker.coordinator_epoch < entry.coordinator_epoch && origin != Origin::Replication {
+        if marker.coordinator_epoch < entry.coordinator_epoch && origin != AppendOrigin::Replication {
             return Err(Rejection::TransactionCoordinatorFenced {
                 given: marker.coordinator_epoch,
                 known: entry.coordinator_epoch,
@@ -134,9 +134,9 @@ impl PendingUpdates {
     }
 }
 
-fn check_epoch(entry: &ProducerEntry, given: i16, origin: Origin) -> Result<(), Rejection> {
+fn check_epoch(entry: &ProducerEntry, given: i16, origin: AppendOrigin) -> Result<(), Rejection> {
     let known = entry.producer_epoch;
-    if given < known && origin != Origin::Replication {
+    if given < known && origin != AppendOrigin::Replication {
         return Err(Rejection::InvalidProducerEpoch { given, known });
     }
     Ok(())

@@ -1,12 +1,5 @@
 //! Sequence numbers of a producer: 0 to 2147483647, then 0 again (KAFKA-7692).
 
-/// The sequence `by` records after `sequence`.
-pub fn increment_sequence(sequence: i32, by: i32) -> i32 {
-    let sum = i64::from(sequence) + i64::from(by);
-    let wrapped = if sum > i64::from(i32::MAX) { sum - (1 << 31) } else { sum };
-    i32::try_from(wrapped).unwrap_or(i32::MAX)
-}
-
 /// The sequence `by` records before `sequence`.
 pub fn decrement_sequence(sequence: i32, by: i32) -> i32 {
     let difference = i64::from(sequence) - i64::from(by);
@@ -25,9 +18,6 @@ mod tests {
 
     #[test]
     fn sequences_wrap_from_the_largest_to_zero_and_back() {
-        assert_eq!(increment_sequence(i32::MAX, 1), 0);
-        assert_eq!(increment_sequence(i32::MAX - 2, 5), 2);
-        assert_eq!(increment_sequence(7, 3), 10);
         assert_eq!(decrement_sequence(2, 5), i32::MAX - 2);
         assert_eq!(decrement_sequence(10, 3), 7);
         assert!(follows(i32::MAX, 0) && follows(-1, 0) && follows(4, 5));

@@ -10,7 +10,7 @@ fn data(epoch: i16, sequence: i32, count: i32, offset: i64) -> ProducerBatch {
         producer_id: PRODUCER,
         producer_epoch: epoch,
         base_sequence: sequence,
-        last_sequence: increment_sequence(sequence, count - 1),
+        last_sequence: wire::batch::sequence_after(sequence, count - 1),
         base_offset: Offset(offset),
         last_offset: Offset(offset + i64::from(count) - 1),
         max_timestamp: 5000 + offset,
@@ -33,7 +33,7 @@ fn marker(epoch: i16, offset: i64, aborted: bool, coordinator_epoch: i32) -> Pro
 }
 
 /// Judges one batch and applies it if it is accepted, as a log does for a single append.
-fn append(states: &mut ProducerStates, batch: ProducerBatch, origin: Origin) -> Verdict {
+fn append(states: &mut ProducerStates, batch: ProducerBatch, origin: AppendOrigin) -> Verdict {
     let mut pending = PendingUpdates::new();
     let verdict = pending.judge(states, &batch, origin);
     if verdict == Verdict::Accepted {
@@ -46,7 +46,7 @@ fn append(states: &mut ProducerStates, batch: ProducerBatch, origin: Origin) -> 
 }
 
 fn accepted(states: &mut ProducerStates, batch: ProducerBatch) {
-    assert_eq!(append(states, batch, Origin::Client), Verdict::Accepted);
+    assert_eq!(append(states, batch, AppendOrigin::Client), Verdict::Accepted);
 }
 
 fn out_of_order(given: i32, last: i32) -> Verdict {
@@ -59,7 +59,7 @@ fn a_repeated_batch_among_the_last_five_is_a_duplicate() {
     for at in 0..6 {
         accepted(&mut states, data(0, at * 2, 2, i64::from(at) * 2));
     }
-    let repeated = append(&mut states, data(0, 2, 2, 99), Origin::Client);
+    let repeated = append(&mut states, data(0, 2, 2, 99), AppendOrigin::Client);
     let first = BatchMetadata { last_sequence: 3, last_offset: Offset(3), offset_delta: 1, timestamp: 5002 };
     assert_eq!(repeated, Verdict::Duplicate(first));
     assert_eq!(first.first_offset(), Offset(2));
@@ -72,23 +72,23 @@ fn a_repeated_batch_older_than_the_window_is_out_of_order() {
     for at in 0..6 {
         accepted(&mut states, data(0, at, 1, i64::from(at)));
     }
-    assert_eq!(append(&mut states, data(0, 0, 1, 6), Origin::Client), out_of_order(0, 5));
+    assert_eq!(append(&mut states, data(0, 0, 1, 6), AppendOrigin::Client), out_of_order(0, 5));
 }
 
 #[test]
 fn a_batch_that_shares_only_one_end_with_a_known_one_is_no_duplicate() {
     let mut states = ProducerStates::new(Offset(0));
     accepted(&mut states, data(0, 0, 3, 0));
-    assert_eq!(append(&mut states, data(0, 0, 2, 3), Origin::Client), out_of_order(0, 2));
-    assert_eq!(append(&mut states, data(0, 1, 2, 3), Origin::Client), out_of_order(1, 2));
+    assert_eq!(append(&mut states, data(0, 0, 2, 3), AppendOrigin::Client), out_of_order(0, 2));
+    assert_eq!(append(&mut states, data(0, 1, 2, 3), AppendOrigin::Client), out_of_order(1, 2));
 }
 
 #[test]
 fn duplicates_are_looked_for_only_when_a_client_writes() {
     let mut states = ProducerStates::new(Offset(0));
     accepted(&mut states, data(0, 0, 1, 0));
-    assert_eq!(append(&mut states, data(0, 0, 1, 1), Origin::Coordinator), Verdict::Accepted);
-    assert_eq!(append(&mut states, data(0, 0, 1, 2), Origin::Replication), Verdict::Accepted);
+    assert_eq!(append(&mut states, data(0, 0, 1, 1), AppendOrigin::Coordinator), Verdict::Accepted);
+    assert_eq!(append(&mut states, data(0, 0, 1, 2), AppendOrigin::Replication), Verdict::Accepted);
 }
 
 #[test]
@@ -96,17 +96,17 @@ fn an_older_epoch_is_refused_to_client_and_coordinator_and_accepted_in_replicati
     let mut states = ProducerStates::new(Offset(0));
     accepted(&mut states, data(3, 0, 1, 0));
     let refused = Verdict::Rejected(Rejection::InvalidProducerEpoch { given: 2, known: 3 });
-    assert_eq!(append(&mut states, data(2, 1, 1, 1), Origin::Client), refused);
-    assert_eq!(append(&mut states, data(2, 1, 1, 1), Origin::Coordinator), refused);
-    assert_eq!(append(&mut states, marker(2, 1, false, 0), Origin::Coordinator), refused);
-    assert_eq!(append(&mut states, data(2, 1, 1, 1), Origin::Replication), Verdict::Accepted);
+    assert_eq!(append(&mut states, data(2, 1, 1, 1), AppendOrigin::Client), refused);
+    assert_eq!(append(&mut states, data(2, 1, 1, 1), AppendOrigin::Coordinator), refused);
+    assert_eq!(append(&mut states, marker(2, 1, false, 0), AppendOrigin::Coordinator), refused);
+    assert_eq!(append(&mut states, data(2, 1, 1, 1), AppendOrigin::Replication), Verdict::Accepted);
 }
 
 #[test]
 fn a_new_epoch_must_start_at_sequence_zero() {
     let mut states = ProducerStates::new(Offset(0));
     accepted(&mut states, data(0, 0, 5, 0));
-    assert_eq!(append(&mut states, data(1, 5, 1, 5), Origin::Client), out_of_order(5, 4));
+    assert_eq!(append(&mut states, data(1, 5, 1, 5), AppendOrigin::Client), out_of_order(5, 4));
     accepted(&mut states, data(1, 0, 1, 5));
     let entry = states.get(PRODUCER).expect("known");
     assert_eq!((entry.producer_epoch, entry.batches().len()), (1, 1));
@@ -116,7 +116,7 @@ fn a_new_epoch_must_start_at_sequence_zero() {
 fn the_same_epoch_goes_on_with_the_next_sequence() {
     let mut states = ProducerStates::new(Offset(0));
     accepted(&mut states, data(0, 0, 3, 0));
-    assert_eq!(append(&mut states, data(0, 4, 1, 3), Origin::Client), out_of_order(4, 2));
+    assert_eq!(append(&mut states, data(0, 4, 1, 3), AppendOrigin::Client), out_of_order(4, 2));
     accepted(&mut states, data(0, 3, 1, 3));
 }
 
@@ -126,7 +126,7 @@ fn the_sequence_wraps_to_zero_and_duplicates_across_the_wrap_are_known() {
     accepted(&mut states, data(0, 2_147_483_640, 5, 0));
     accepted(&mut states, data(0, 2_147_483_645, 6, 5));
     assert_eq!(states.get(PRODUCER).expect("known").last_sequence(), 2);
-    let repeated = append(&mut states, data(0, 2_147_483_645, 6, 11), Origin::Client);
+    let repeated = append(&mut states, data(0, 2_147_483_645, 6, 11), AppendOrigin::Client);
     assert!(matches!(repeated, Verdict::Duplicate(batch) if batch.first_offset() == Offset(5)));
     accepted(&mut states, data(0, 3, 1, 11));
 }
@@ -148,8 +148,8 @@ fn an_unknown_producer_may_start_at_any_sequence() {
 #[test]
 fn after_a_marker_only_sequence_zero_of_its_epoch_is_in_order() {
     let mut states = ProducerStates::new(Offset(0));
-    assert_eq!(append(&mut states, marker(2, 0, true, 0), Origin::Coordinator), Verdict::Accepted);
-    assert_eq!(append(&mut states, data(2, 1, 1, 1), Origin::Client), out_of_order(1, -1));
+    assert_eq!(append(&mut states, marker(2, 0, true, 0), AppendOrigin::Coordinator), Verdict::Accepted);
+    assert_eq!(append(&mut states, data(2, 1, 1, 1), AppendOrigin::Client), out_of_order(1, -1));
     accepted(&mut states, data(2, 0, 1, 1));
 }
 
@@ -157,14 +157,14 @@ fn after_a_marker_only_sequence_zero_of_its_epoch_is_in_order() {
 fn a_coordinator_append_checks_no_sequence() {
     let mut states = ProducerStates::new(Offset(0));
     accepted(&mut states, data(0, 0, 1, 0));
-    assert_eq!(append(&mut states, data(0, 77, 1, 1), Origin::Coordinator), Verdict::Accepted);
+    assert_eq!(append(&mut states, data(0, 77, 1, 1), AppendOrigin::Coordinator), Verdict::Accepted);
 }
 
 #[test]
 fn replication_accepts_a_gap() {
     let mut states = ProducerStates::new(Offset(0));
     accepted(&mut states, data(0, 0, 1, 0));
-    assert_eq!(append(&mut states, data(0, 50, 1, 1), Origin::Replication), Verdict::Accepted);
+    assert_eq!(append(&mut states, data(0, 50, 1, 1), AppendOrigin::Replication), Verdict::Accepted);
     assert_eq!(states.get(PRODUCER).expect("known").last_sequence(), 50);
 }
 
@@ -173,8 +173,8 @@ fn records_outside_the_open_transaction_are_refused() {
     let mut states = ProducerStates::new(Offset(0));
     accepted(&mut states, transactional(data(0, 0, 1, 0)));
     let refused = Verdict::Rejected(Rejection::InvalidTxnState);
-    assert_eq!(append(&mut states, data(0, 1, 1, 1), Origin::Client), refused);
-    assert_eq!(append(&mut states, data(0, 1, 1, 1), Origin::Replication), Verdict::Accepted);
+    assert_eq!(append(&mut states, data(0, 1, 1, 1), AppendOrigin::Client), refused);
+    assert_eq!(append(&mut states, data(0, 1, 1, 1), AppendOrigin::Replication), Verdict::Accepted);
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn a_marker_closes_the_transaction_and_sets_both_epochs_and_the_timestamp() {
     let mut states = ProducerStates::new(Offset(0));
     accepted(&mut states, transactional(data(0, 0, 3, 0)));
     let mut pending = PendingUpdates::new();
-    assert_eq!(pending.judge(&states, &marker(1, 3, true, 8), Origin::Coordinator), Verdict::Accepted);
+    assert_eq!(pending.judge(&states, &marker(1, 3, true, 8), AppendOrigin::Coordinator), Verdict::Accepted);
     let completed = states.apply(pending);
     let expected = CompletedTxn {
         producer_id: PRODUCER,
@@ -210,7 +210,7 @@ fn a_marker_closes_the_transaction_and_sets_both_epochs_and_the_timestamp() {
 fn a_marker_of_the_same_epoch_keeps_the_batches() {
     let mut states = ProducerStates::new(Offset(0));
     accepted(&mut states, transactional(data(0, 0, 3, 0)));
-    append(&mut states, marker(0, 3, false, 0), Origin::Coordinator);
+    append(&mut states, marker(0, 3, false, 0), AppendOrigin::Coordinator);
     assert_eq!(states.get(PRODUCER).expect("known").last_sequence(), 2);
     accepted(&mut states, transactional(data(0, 3, 1, 4)));
 }
@@ -219,7 +219,7 @@ fn a_marker_of_the_same_epoch_keeps_the_batches() {
 fn a_marker_without_data_completes_no_transaction() {
     let mut states = ProducerStates::new(Offset(0));
     let mut pending = PendingUpdates::new();
-    assert_eq!(pending.judge(&states, &marker(0, 0, true, 0), Origin::Coordinator), Verdict::Accepted);
+    assert_eq!(pending.judge(&states, &marker(0, 0, true, 0), AppendOrigin::Coordinator), Verdict::Accepted);
     assert!(states.apply(pending).is_empty());
     assert_eq!(states.first_unstable_offset(), None);
 }
@@ -227,10 +227,10 @@ fn a_marker_without_data_completes_no_transaction() {
 #[test]
 fn an_older_coordinator_is_fenced_but_accepted_in_replication() {
     let mut states = ProducerStates::new(Offset(0));
-    append(&mut states, marker(0, 0, true, 5), Origin::Coordinator);
+    append(&mut states, marker(0, 0, true, 5), AppendOrigin::Coordinator);
     let fenced = Verdict::Rejected(Rejection::TransactionCoordinatorFenced { given: 4, known: 5 });
-    assert_eq!(append(&mut states, marker(0, 1, true, 4), Origin::Coordinator), fenced);
-    assert_eq!(append(&mut states, marker(0, 1, true, 4), Origin::Replication), Verdict::Accepted);
+    assert_eq!(append(&mut states, marker(0, 1, true, 4), AppendOrigin::Coordinator), fenced);
+    assert_eq!(append(&mut states, marker(0, 1, true, 4), AppendOrigin::Replication), Verdict::Accepted);
 }
 
 #[test]
@@ -239,7 +239,7 @@ fn a_control_batch_without_a_marker_changes_nothing() {
     accepted(&mut states, transactional(data(0, 0, 1, 0)));
     let before = states.entries().copied().collect::<Vec<_>>();
     let emptied = ProducerBatch { content: BatchContent::OtherControl, ..marker(9, 1, true, 9) };
-    assert_eq!(append(&mut states, emptied, Origin::Replication), Verdict::Accepted);
+    assert_eq!(append(&mut states, emptied, AppendOrigin::Replication), Verdict::Accepted);
     assert_eq!(states.entries().copied().collect::<Vec<_>>(), before);
 }
 
@@ -249,7 +249,7 @@ fn nothing_changes_until_the_updates_are_applied() {
     accepted(&mut states, data(0, 0, 1, 0));
     let before = states.clone();
     let mut pending = PendingUpdates::new();
-    assert_eq!(pending.judge(&states, &data(0, 1, 1, 1), Origin::Client), Verdict::Accepted);
+    assert_eq!(pending.judge(&states, &data(0, 1, 1, 1), AppendOrigin::Client), Verdict::Accepted);
     drop(pending);
     assert_eq!(states, before);
 }
@@ -258,10 +258,10 @@ fn nothing_changes_until_the_updates_are_applied() {
 fn a_batch_sees_those_that_wait_before_it() {
     let mut states = ProducerStates::new(Offset(0));
     let mut pending = PendingUpdates::new();
-    assert_eq!(pending.judge(&states, &data(0, 0, 2, 0), Origin::Client), Verdict::Accepted);
-    assert_eq!(pending.judge(&states, &data(0, 5, 1, 2), Origin::Client), out_of_order(5, 1));
-    assert_eq!(pending.judge(&states, &data(0, 2, 1, 2), Origin::Client), Verdict::Accepted);
-    assert!(matches!(pending.judge(&states, &data(0, 0, 2, 3), Origin::Client), Verdict::Duplicate(_)));
+    assert_eq!(pending.judge(&states, &data(0, 0, 2, 0), AppendOrigin::Client), Verdict::Accepted);
+    assert_eq!(pending.judge(&states, &data(0, 5, 1, 2), AppendOrigin::Client), out_of_order(5, 1));
+    assert_eq!(pending.judge(&states, &data(0, 2, 1, 2), AppendOrigin::Client), Verdict::Accepted);
+    assert!(matches!(pending.judge(&states, &data(0, 0, 2, 3), AppendOrigin::Client), Verdict::Duplicate(_)));
     states.apply(pending);
     assert_eq!(states.get(PRODUCER).expect("known").last_sequence(), 2);
 }
@@ -270,7 +270,7 @@ fn a_batch_sees_those_that_wait_before_it() {
 fn a_completed_transaction_is_unstable_until_its_marker_is_replicated() {
     let mut states = ProducerStates::new(Offset(0));
     accepted(&mut states, transactional(data(0, 0, 2, 0)));
-    append(&mut states, marker(0, 2, false, 0), Origin::Coordinator);
+    append(&mut states, marker(0, 2, false, 0), AppendOrigin::Coordinator);
     states.on_high_watermark(Offset(2));
     assert_eq!(states.first_unstable_offset(), Some(Offset(0)));
     states.on_high_watermark(Offset(3));
@@ -282,7 +282,7 @@ fn a_transaction_that_was_not_completed_after_its_marker_stays_open() {
     let mut states = ProducerStates::new(Offset(0));
     accepted(&mut states, transactional(data(0, 0, 2, 0)));
     let mut pending = PendingUpdates::new();
-    pending.judge(&states, &marker(0, 2, true, 0), Origin::Coordinator);
+    pending.judge(&states, &marker(0, 2, true, 0), AppendOrigin::Coordinator);
     let completed = states.apply(pending);
     states.on_high_watermark(Offset(3));
     assert_eq!(states.first_unstable_offset(), Some(Offset(0)), "the transaction index was not written");
@@ -312,9 +312,9 @@ fn a_transaction_that_began_after_the_marker_in_the_same_group_does_not_raise_it
     let mut states = ProducerStates::new(Offset(0));
     accepted(&mut states, transactional(data(0, 0, 2, 0)));
     let mut pending = PendingUpdates::new();
-    pending.judge(&states, &marker(0, 2, true, 0), Origin::Coordinator);
+    pending.judge(&states, &marker(0, 2, true, 0), AppendOrigin::Coordinator);
     let later = ProducerBatch { producer_id: 2000, ..transactional(data(0, 0, 1, 8)) };
-    pending.judge(&states, &later, Origin::Client);
+    pending.judge(&states, &later, AppendOrigin::Client);
     let completed = states.apply(pending);
     assert_eq!(states.last_stable_offset_after(&completed[0]), Offset(3));
 }
@@ -334,7 +334,7 @@ fn silent_producers_expire_but_not_those_with_an_open_transaction() {
 fn the_timestamp_of_a_marker_keeps_a_producer_alive() {
     let mut states = ProducerStates::new(Offset(0));
     accepted(&mut states, transactional(data(0, 0, 1, 0)));
-    append(&mut states, marker(0, 1, true, 0), Origin::Coordinator);
+    append(&mut states, marker(0, 1, true, 0), AppendOrigin::Coordinator);
     assert_eq!(states.expire(9001 + 99, Millis(100)), 0);
     assert_eq!(states.expire(9001 + 100, Millis(100)), 1);
 }
@@ -386,7 +386,7 @@ impl Model {
         (epoch, window, open)
     }
 
-    fn verdict(&self, batch: &ProducerBatch, origin: Origin) -> &'static str {
+    fn verdict(&self, batch: &ProducerBatch, origin: AppendOrigin) -> &'static str {
         let (epoch, window, open) = self.window(batch.producer_id);
         let recent = &window[window.len().saturating_sub(5)..];
         let sequences = (batch.base_sequence, batch.last_sequence);
@@ -401,10 +401,10 @@ impl Model {
         };
         let plain = matches!(batch.content, BatchContent::Data { transactional: false });
         match origin {
-            Origin::Client if repeated => "duplicate",
-            Origin::Replication => "accepted",
+            AppendOrigin::Client if repeated => "duplicate",
+            AppendOrigin::Replication => "accepted",
             _ if epoch.is_some_and(|known| batch.producer_epoch < known) => "epoch",
-            Origin::Client if !in_order => "sequence",
+            AppendOrigin::Client if !in_order => "sequence",
             _ if open && plain => "transaction",
             _ => "accepted",
         }
@@ -444,11 +444,11 @@ proptest! {
                 if jump < 6 { (known.unwrap_or(epoch), follow) } else { (epoch, jump - 6 + follow / 2) };
             let batch = ProducerBatch { producer_id, ..data(epoch, sequence, count, offset) };
             let (batch, origin) = match (kind, origin) {
-                (0, _) => (ProducerBatch { producer_id, ..marker(epoch, offset, false, 0) }, Origin::Coordinator),
-                (1 | 2, _) => (transactional(batch), Origin::Client),
-                (_, 0) => (batch, Origin::Replication),
-                (_, 1) => (batch, Origin::Coordinator),
-                _ => (batch, Origin::Client),
+                (0, _) => (ProducerBatch { producer_id, ..marker(epoch, offset, false, 0) }, AppendOrigin::Coordinator),
+                (1 | 2, _) => (transactional(batch), AppendOrigin::Client),
+                (_, 0) => (batch, AppendOrigin::Replication),
+                (_, 1) => (batch, AppendOrigin::Coordinator),
+                _ => (batch, AppendOrigin::Client),
             };
             let expected = model.verdict(&batch, origin);
             let verdict = if grouped {
