@@ -1,7 +1,8 @@
 //! The settings of one partition log, with Kafka's names and defaults. Built from the topic's configs over the
 //! broker's; a running log takes a new one whole.
 
-use wire::batch::{CompressionType, TimestampType};
+use wire::batch::validate::{self, AppendOrigin, ProduceRules};
+use wire::batch::{Compression, CompressionType, Limits, TimestampType};
 use wire::types::Millis;
 
 /// `compression.type`: what the leader does with the codec of a producer's batch.
@@ -143,6 +144,39 @@ impl LogConfig {
     pub fn roll_after(&self) -> Millis {
         if self.cleanup_compact { self.segment_ms.min(self.max_compaction_lag_ms) } else { self.segment_ms }
     }
+
+    /// What a leader checks and changes in a batch before it appends it.
+    pub fn produce_rules(&self, origin: AppendOrigin) -> ProduceRules {
+        ProduceRules {
+            origin,
+            compression: self.produce_compression(),
+            zstd_allowed: true,
+            timestamp_type: self.message_timestamp_type,
+            timestamp_before_max_ms: self.message_timestamp_before_max_ms.0,
+            timestamp_after_max_ms: self.message_timestamp_after_max_ms.0,
+            compacted: self.cleanup_compact,
+            max_message_bytes: self.max_message_bytes(),
+            limits: Limits::default(),
+        }
+    }
+
+    /// `max.message.bytes` as a size.
+    pub fn max_message_bytes(&self) -> usize {
+        usize::try_from(self.max_message_bytes).unwrap_or(0)
+    }
+
+    fn produce_compression(&self) -> validate::TopicCompression {
+        let TopicCompression::Codec(codec) = self.compression_type else {
+            return validate::TopicCompression::Producer;
+        };
+        validate::TopicCompression::Fixed(match codec {
+            CompressionType::None => Compression::None,
+            CompressionType::Gzip => Compression::Gzip { level: self.compression_gzip_level },
+            CompressionType::Snappy => Compression::Snappy,
+            CompressionType::Lz4 => Compression::Lz4 { level: self.compression_lz4_level },
+            CompressionType::Zstd => Compression::Zstd { level: self.compression_zstd_level },
+        })
+    }
 }
 
 #[cfg(test)]
@@ -155,6 +189,16 @@ mod tests {
             assert_eq!(TopicCompression::from_name(name).map(TopicCompression::name), Some(name));
         }
         assert_eq!(TopicCompression::from_name("none"), None);
+    }
+
+    #[test]
+    fn a_fixed_codec_is_used_at_the_level_of_the_topic() {
+        let mut config = LogConfig { compression_zstd_level: 7, ..LogConfig::default() };
+        let compression = |config: &LogConfig| config.produce_rules(AppendOrigin::Client).compression;
+        assert_eq!(compression(&config), validate::TopicCompression::Producer);
+        config.compression_type = TopicCompression::Codec(CompressionType::Zstd);
+        let expected = validate::TopicCompression::Fixed(Compression::Zstd { level: 7 });
+        assert_eq!(compression(&config), expected);
     }
 
     #[test]
