@@ -5,6 +5,7 @@
 //! knows what a request says, except whether it is a Produce. Idle connections hold no buffers, a lying size
 //! costs no memory, and a peer that does not read its answers stops being read from.
 
+pub mod client;
 pub mod connection;
 pub mod counters;
 pub mod handler;

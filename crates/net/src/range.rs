@@ -26,13 +26,4 @@ pub trait RangeSource: Send + 'static {
 pub type Range = Box<dyn RangeSource>;
 
 /// One part of an answer.
-pub type Part = PartOf<Range>;
-
-/// One part of an answer, whatever its ranges are.
-#[derive(Debug)]
-pub enum PartOf<R> {
-    /// Bytes in memory.
-    Bytes(bytes::Bytes),
-    /// A range of a file.
-    Range(R),
-}
+pub type Part = wire::response::Part<Range>;
