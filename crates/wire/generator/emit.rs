@@ -289,3 +289,27 @@ pub(crate) fn snake_case(name: &str) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_become_snake_case() {
+        for (name, snake) in [
+            ("TransactionalId", "transactional_id"),
+            ("isKRaftController", "is_kraft_controller"),
+            ("V3AndBelowTopics", "v3_and_below_topics"),
+            ("HMACKey", "hmac_key"),
+            ("timeoutMs", "timeout_ms"),
+        ] {
+            assert_eq!(snake_case(name), snake);
+        }
+    }
+
+    #[test]
+    fn a_variable_is_used_where_it_stands_as_a_word() {
+        assert!(uses("if version >= 3", "version"));
+        assert!(!uses("let min_version = src.i16()?;", "version"));
+    }
+}

@@ -134,8 +134,10 @@ fn min_size(scope: &Scope<'_>, field: &Field) -> String {
         [] => "1".to_owned(),
         [(_, size)] => size.to_string(),
         [arms @ .., (_, last)] => {
-            let arms: Vec<_> =
-                arms.iter().map(|(range, size)| format!("..={} => {size}", range.last)).collect();
+            let arms: Vec<_> = arms
+                .iter()
+                .map(|(range, size)| format!("{}..={} => {size}", range.first, range.last))
+                .collect();
             format!("match version {{ {}, _ => {last} }}", arms.join(", "))
         }
     }

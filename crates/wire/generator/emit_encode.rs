@@ -2,7 +2,7 @@
 
 use super::emit::{line, uses};
 use super::emit_decode::{flexible, flexible_line, flexible_versions, method, versions_here};
-use super::model::{Condition, Element, Field, Scope};
+use super::model::{Condition, Element, Field, Scope, negated};
 
 /// Writes `encode_fields`.
 pub(crate) fn emit(out: &mut String, scope: &Scope<'_>) {
@@ -53,16 +53,21 @@ fn refuse_where_absent(body: &mut String, scope: &Scope<'_>, field: &Field) {
     if let Condition::If(test) = field.versions.within(scope.versions)
         && !field.ignorable
     {
-        line(body, &format!("        if !({test}) {{ {} }}", refusal(scope, field)));
+        line(body, &refusal_if(&format!("{} && ", negated(&test)), scope, field));
     }
 }
 
 /// A statement that fails if the field is not at its default.
 fn refusal(scope: &Scope<'_>, field: &Field) -> String {
+    refusal_if("", scope, field)
+}
+
+/// The same under a further condition, which ends in `&&`.
+fn refusal_if(condition: &str, scope: &Scope<'_>, field: &Field) -> String {
     let (structure, name) = (&scope.structure.name, &field.name);
     let test = field.differs_from_default();
     format!(
-        "if {test} {{ return Err(EncodeError::UnsupportedField {{ structure: \"{structure}\", field: \"{name}\", version }}); }}"
+        "if {condition}{test} {{ return Err(EncodeError::UnsupportedField {{ structure: \"{structure}\", field: \"{name}\", version }}); }}"
     )
 }
 
@@ -74,7 +79,7 @@ fn put(scope: &Scope<'_>, field: &Field) -> String {
     let test = match &nullable {
         None | Some(Condition::Always) => None,
         Some(Condition::Never) => Some(format!("{place}.is_none()")),
-        Some(Condition::If(test)) => Some(format!("{place}.is_none() && !({test})")),
+        Some(Condition::If(test)) => Some(format!("{place}.is_none() && {}", negated(test))),
     };
     if let Some(test) = test {
         let (structure, name) = (&scope.structure.name, &field.name);

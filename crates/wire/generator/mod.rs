@@ -16,6 +16,8 @@ use std::fs;
 use std::path::Path;
 
 pub(crate) use emit::emit;
+#[cfg(test)]
+pub(crate) use emit::snake_case;
 pub(crate) use model::Api;
 
 /// Reads all definitions of a directory, ordered by key.

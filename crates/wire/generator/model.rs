@@ -66,6 +66,16 @@ impl Versions {
     }
 }
 
+/// The opposite of a test that [`Versions::within`] gives.
+pub(crate) fn negated(test: &str) -> String {
+    for (operator, opposite) in [(" >= ", " < "), (" <= ", " > "), (" == ", " != ")] {
+        if test.contains(operator) {
+            return test.replace(operator, opposite);
+        }
+    }
+    format!("!{test}")
+}
+
 impl fmt::Display for Versions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.last == i16::MAX {
@@ -257,5 +267,52 @@ fn spread<'a>(
         let all = used.get(name.as_str()).map_or(here, |other| other.hull(here));
         used.insert(&inner.name, all);
         spread(message, inner, all, used);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn versions(first: i16, last: i16) -> Versions {
+        Versions { first, last }
+    }
+
+    #[test]
+    fn a_test_of_a_range_is_true_exactly_within_it() {
+        let outer = versions(2, 9);
+        for first in 0..12 {
+            for last in first..12 {
+                let range = versions(first, last);
+                let expected: Vec<_> = (2..=9).map(|version| range.contains(version)).collect();
+                let tested: Vec<_> = match range.within(outer) {
+                    Condition::Always => vec![true; 8],
+                    Condition::Never => vec![false; 8],
+                    Condition::If(test) => {
+                        assert_eq!(run(&negated(&test)), run(&test).iter().map(|is| !is).collect::<Vec<_>>());
+                        run(&test)
+                    }
+                };
+                assert_eq!(tested, expected, "{range}");
+            }
+        }
+    }
+
+    /// The outcome of a generated test for each version from 2 to 9.
+    fn run(test: &str) -> Vec<bool> {
+        let numbers: Vec<i16> =
+            test.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse().ok()).collect();
+        let at = numbers[0];
+        (2..=9)
+            .map(|version| match test.trim_start_matches(|c: char| c.is_alphabetic()).split(' ').nth(1) {
+                Some(">=") => version >= at,
+                Some("<=") => version <= at,
+                Some("==") => version == at,
+                Some("!=") => version != at,
+                Some("<") => version < at,
+                Some(">") => version > at,
+                _ => (at..=numbers[1]).contains(&version) != test.starts_with('!'),
+            })
+            .collect()
     }
 }

@@ -69,16 +69,17 @@ pub(crate) fn api(text: &str) -> Result<Api> {
         _ => None,
     };
     lines.keyword("request")?;
-    let request = message(&mut lines, format!("{name}Request"))?;
+    let tagged = flexible.unwrap_or(Versions { first: i16::MAX, last: i16::MAX });
+    let request = message(&mut lines, format!("{name}Request"), tagged)?;
     lines.keyword("response")?;
-    let response = message(&mut lines, format!("{name}Response"))?;
+    let response = message(&mut lines, format!("{name}Response"), tagged)?;
     match lines.lines.next() {
         Some(line) => line.error("unexpected"),
         None => Ok(Api { key, name: name.to_owned(), versions: valid, flexible, request, response }),
     }
 }
 
-fn message(lines: &mut Lines<'_>, name: String) -> Result<Message> {
+fn message(lines: &mut Lines<'_>, name: String, flexible: Versions) -> Result<Message> {
     let mut nested = Vec::new();
     let fields = fields(lines, 1, &mut nested)?;
     while let Some(line) = lines.next_at(1) {
@@ -90,7 +91,7 @@ fn message(lines: &mut Lines<'_>, name: String) -> Result<Message> {
         nested.insert(at, Structure { name: name.trim().to_owned(), fields });
     }
     let message = Message { root: Structure { name, fields }, nested };
-    check(&message)?;
+    check(&message, flexible)?;
     Ok(message)
 }
 
@@ -190,8 +191,8 @@ fn versions(text: &str) -> Result<Versions> {
     if versions.is_empty() { Err(format!("bad versions {text:?}")) } else { Ok(versions) }
 }
 
-/// Every structure named is there, once; tags of a structure differ.
-fn check(message: &Message) -> Result<()> {
+/// Every structure named is there, once; tags of a structure differ and need flexible versions.
+fn check(message: &Message, flexible: Versions) -> Result<()> {
     for structure in std::iter::once(&message.root).chain(&message.nested) {
         let same = message.nested.iter().filter(|other| other.name == structure.name).count();
         if same > 1 {
@@ -205,6 +206,9 @@ fn check(message: &Message) -> Result<()> {
             return Err(format!("{} uses a tag twice", structure.name));
         }
         for field in &structure.fields {
+            if field.tag.is_some() && field.versions.first < flexible.first {
+                return Err(format!("{}: a tagged field needs flexible versions", field.name));
+            }
             if let Element::Struct(name) = &field.element
                 && message.structure(name).is_none()
             {
@@ -213,4 +217,77 @@ fn check(message: &Message) -> Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAD: &str = "api 7 Some\nversions 0-9\nflexible 6+\nrequest\n";
+
+    fn request(fields: &str) -> Result<Message> {
+        api(&format!("{HEAD}{fields}\nresponse\n  ErrorCode: int16\n")).map(|api| api.request)
+    }
+
+    fn only_field(text: &str) -> Field {
+        request(&format!("  {text}")).unwrap().root.fields.remove(0)
+    }
+
+    #[test]
+    fn a_field_has_all_that_its_line_says() {
+        let field = only_field("ClusterId: string? 6+ tag 3 = null ignorable");
+        let versions = Versions { first: 6, last: i16::MAX };
+        let expected = Field {
+            name: "ClusterId".to_owned(),
+            element: Element::String,
+            array: false,
+            versions,
+            nullable: Some(versions),
+            tag: Some(3),
+            default: Some("null".to_owned()),
+            ignorable: true,
+        };
+        assert_eq!(field, expected);
+        let field = only_field("Name: []int32 2-7 nullable 3+");
+        assert_eq!((field.array, field.versions), (true, Versions { first: 2, last: 7 }));
+        assert_eq!(field.nullable, Some(Versions { first: 3, last: i16::MAX }));
+        assert_eq!(only_field("Name: bool 4").versions, Versions { first: 4, last: 4 });
+        assert_eq!(only_field("Name: bool").versions, Versions::ALL);
+    }
+
+    #[test]
+    fn structures_are_found_inline_and_shared() {
+        let message = request(
+            "  A: []Outer\n    B: Inner 1+\n      C: int8\n  D: []Shared\n  struct Shared\n    E: Inner\n  # end\n",
+        )
+        .unwrap();
+        let names: Vec<_> = message.nested.iter().map(|structure| structure.name.as_str()).collect();
+        assert_eq!(names, ["Outer", "Inner", "Shared"]);
+        assert_eq!(message.root.fields.len(), 2);
+    }
+
+    #[test]
+    fn mistakes_are_refused() {
+        for (fields, expected) in [
+            ("  A: int32 x", "bad versions"),
+            ("  A: int32 5-3", "bad versions"),
+            ("  A: text", "unknown type"),
+            ("  A int32", "expected `Name: type`"),
+            ("   A: int32", "odd indentation"),
+            ("  A: int32\n    B: int8", "only a structure has fields"),
+            ("  A: Missing", "no structure Missing"),
+            ("  A: B\n    C: int8\n  D: B\n    C: int8", "defines B twice"),
+            ("  A: int8 6+ tag 0\n  B: int8 6+ tag 0", "uses a tag twice"),
+            ("  A: int8 tag x", "bad tag"),
+            ("  A: int8 4 tag 0", "needs flexible versions"),
+            ("  A: string nullable 2+ = null", "a default of null needs"),
+            ("    A: int8", "expected `response`"),
+        ] {
+            let error = request(fields).unwrap_err();
+            assert!(error.contains(expected), "{fields:?}: {error}");
+        }
+        assert!(api("api x Some\n").unwrap_err().contains("bad api key"));
+        assert!(api("api 1 Some\nrequest\n").unwrap_err().contains("expected `versions`"));
+        assert!(api(HEAD).unwrap_err().contains("expected `response`"));
+    }
 }

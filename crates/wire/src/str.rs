@@ -169,6 +169,7 @@ mod tests {
     fn a_map_keyed_by_it_is_searched_by_str() {
         let map = HashMap::from([(Str::from("a"), 1), (Str::from_static("b"), 2)]);
         assert_eq!(map.get("b"), Some(&2));
-        assert!(Str::from("a") < Str::from(String::from("b")));
+        let (low, high) = (Str::from("a"), Str::from(String::from("b")));
+        assert!(low < high);
     }
 }

@@ -1,6 +1,7 @@
 //! Hostile bytes: every length and count of every message in every version, falsified one at a time, is
 //! refused, and nothing like the memory it claims is taken.
 
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test that panics has failed")]
 #![allow(unsafe_code, reason = "an allocator that watches is unsafe to implement")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
