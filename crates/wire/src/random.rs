@@ -7,18 +7,28 @@ use crate::types::TopicId;
 
 /// A splitmix64 generator.
 #[derive(Clone, Debug)]
-pub struct Rng(u64);
+pub struct Rng {
+    state: u64,
+    small: bool,
+}
 
 impl Rng {
     /// The generator of this seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        Self(seed)
+        Self { state: seed, small: false }
+    }
+
+    /// The generator of this seed whose texts and bytes are empty and whose arrays have at most two elements,
+    /// so that values take as few bytes as they can.
+    #[must_use]
+    pub fn small(seed: u64) -> Self {
+        Self { state: seed, small: true }
     }
 
     fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.state ^ (self.state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         mixed ^ (mixed >> 31)
     }
@@ -75,6 +85,9 @@ impl Rng {
 
     /// Mostly short; sometimes long enough for a length of two bytes.
     fn length(&mut self) -> usize {
+        if self.small {
+            return 0;
+        }
         if self.below(16) == 0 { 126 + self.below(200) } else { self.below(9) }
     }
 
@@ -96,7 +109,11 @@ impl Rng {
 
     /// Up to three elements, rarely more than 127.
     pub fn array<T>(&mut self, mut element: impl FnMut(&mut Self) -> T) -> Vec<T> {
-        let count = if self.below(256) == 0 { 128 } else { self.below(4) };
+        let count = match self.below(256) {
+            count if self.small => count % 3,
+            0 => 128,
+            count => count % 4,
+        };
         (0..count).map(|_| element(self)).collect()
     }
 }

@@ -1,9 +1,11 @@
 //! What messages refuse, and what they let pass.
 
 use bytes::Bytes;
+use wire::api::ApiKey;
 use wire::messages::fetch_request::ReplicaState;
 use wire::messages::metadata_request::MetadataRequestTopic;
 use wire::messages::*;
+use wire::random::Rng;
 use wire::types::TopicId;
 use wire::{DecodeError, Decoder, EncodeError, Encoder, Str};
 
@@ -52,6 +54,35 @@ fn null_is_written_and_read_only_where_the_version_allows_it() {
         EncodeError::UnexpectedNull { structure: "MetadataRequestTopic", field: "Name", version: 9 };
     assert_eq!(encode(&by_id, 9), Err(refusal));
     assert_eq!(decode::<MetadataRequest>(&[2, 0, 0], 9), Err(DecodeError::UnexpectedNull));
+}
+
+#[test]
+fn elements_of_the_smallest_size_fit_their_count() {
+    for key in ApiKey::ALL.iter().filter(|key| key.is_served()) {
+        for version in key.versions() {
+            for (kind, seed) in (0..30).flat_map(|seed| [(Kind::Request, seed), (Kind::Response, seed)]) {
+                let message = random_any(key.code(), version, kind, &mut Rng::small(seed)).unwrap();
+                let mut dst = Encoder::new();
+                message.encode(&mut dst, version).unwrap();
+                let mut src = Decoder::new(dst.into_bytes());
+                let read = decode_any(key.code(), version, kind, &mut src);
+                assert_eq!(format!("{:?}", read.unwrap()), format!("{message:?}"), "v{version}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_count_is_refused_when_its_smallest_elements_do_not_fit() {
+    // A topic takes at least 6 bytes in version 8 (name, partitions), in version 9 at least 3.
+    let head = [0xff, 0xff, 0, 1, 0, 0, 0, 0];
+    let classic = |count: u8, left: usize| [&head[..], &[0, 0, 0, count], &vec![0; left]].concat();
+    let refused = |count, left| Err(DecodeError::CountTooLarge { count, left });
+    assert_eq!(decode::<ProduceRequest>(&classic(3, 17), 8), refused(3, 17));
+    assert_eq!(decode::<ProduceRequest>(&classic(3, 18), 8).unwrap().topic_data.len(), 3);
+    let compact = |count: u8, left: usize| [&[0, 0, 1, 0, 0, 0, 0, count + 1], &vec![1; left][..]].concat();
+    assert_eq!(decode::<ProduceRequest>(&compact(3, 8), 9), refused(3, 8));
+    assert_ne!(decode::<ProduceRequest>(&compact(3, 9), 9), refused(3, 9));
 }
 
 #[test]
