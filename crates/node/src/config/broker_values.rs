@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use super::broker_keys;
 use super::definition::InvalidValue;
+use super::describe::DynamicConfigs;
 use super::value::Value;
 
 /// Every broker key's value.
@@ -32,14 +33,46 @@ impl BrokerValues {
             .collect();
         for (key, text) in &originals {
             let Some(definition) = broker_keys::governing(key) else { continue };
-            let value = definition
-                .parse(text)
-                .map_err(|invalid| InvalidValue { key: key.clone(), ..invalid })?;
+            let value =
+                definition.parse(text).map_err(|invalid| InvalidValue { key: key.clone(), ..invalid })?;
             if definition.name == key {
                 parsed.insert(definition.name, value);
             }
         }
         Ok(Self { originals, parsed })
+    }
+
+    /// These values with dynamic configs on top, as they are in effect. A dynamic key replaces all synonyms of
+    /// it that were given; a dynamic value that its key does not take has no effect.
+    #[must_use]
+    pub fn with_dynamic(&self, dynamic: &DynamicConfigs) -> Self {
+        let mut effective = self.clone();
+        for (key, text) in dynamic.default.iter().chain(&dynamic.of_broker) {
+            let governing = broker_keys::governing(key);
+            let parsed = governing.map(|definition| (definition.name, definition.parse(text)));
+            match parsed {
+                Some((_, Err(_))) => continue,
+                Some((name, Ok(value))) if name == key => drop(effective.parsed.insert(name, value)),
+                _ => {}
+            }
+            if broker_keys::listener_base(key).is_none() {
+                for synonym in broker_keys::synonyms(key).into_iter().filter(|synonym| synonym != key) {
+                    effective.reset(synonym);
+                }
+            }
+            effective.originals.insert(key.clone(), text.clone());
+        }
+        effective
+    }
+
+    /// Puts a key back to its default.
+    fn reset(&mut self, key: &str) {
+        self.originals.remove(key);
+        let Some(definition) = broker_keys::get(key) else { return };
+        match definition.default_value() {
+            Some(default) => drop(self.parsed.insert(definition.name, default)),
+            None => drop(self.parsed.remove(key)),
+        }
     }
 
     /// What was given, unknown keys included, as text.
@@ -114,7 +147,7 @@ macro_rules! integers {
     )*};
 }
 
-integers!(i16, i32, i64, usize);
+integers!(i16, i32, i64, u32, usize);
 
 impl FromValue for bool {
     fn from_value(value: &Value) -> Option<Self> {
@@ -170,6 +203,20 @@ mod tests {
         assert_eq!(error.key, "listener.name.x.max.connections");
         let values = given(&[("listener.name.x.max.connections", "5")]).unwrap();
         assert_eq!(values.integer("max.connections"), Some(2_147_483_647));
+    }
+
+    #[test]
+    fn a_dynamic_value_replaces_its_synonyms_unless_it_is_invalid() {
+        let values = given(&[("log.retention.hours", "1"), ("num.io.threads", "4")]).unwrap();
+        let of_broker =
+            [("log.retention.ms", "1000"), ("num.io.threads", "0"), ("listener.name.x.max.connections", "5")];
+        let of_broker = of_broker.into_iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect();
+        let effective = values.with_dynamic(&DynamicConfigs { of_broker, ..Default::default() });
+        assert_eq!(effective.integer("log.retention.ms"), Some(1000));
+        assert_eq!(effective.integer("log.retention.hours"), Some(168));
+        assert_eq!(effective.integer("num.io.threads"), Some(4));
+        assert_eq!(effective.integer("max.connections"), Some(2_147_483_647));
+        assert!(!effective.is_given("log.retention.hours") && values.is_given("log.retention.hours"));
     }
 
     #[test]

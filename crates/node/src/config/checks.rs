@@ -34,7 +34,8 @@ impl Listeners {
     pub(super) fn read(values: &BrokerValues) -> Result<Self, String> {
         let of_key = |key: &'static str| move |reason: String| format!("{key}: {reason}");
         let map_key = "listener.security.protocol.map";
-        let protocols = parse_protocol_map(values.text(map_key).unwrap_or_default()).map_err(of_key(map_key))?;
+        let protocols =
+            parse_protocol_map(values.text(map_key).unwrap_or_default()).map_err(of_key(map_key))?;
         let bound = values.text("listeners").unwrap_or_default();
         let bound = parse_listeners(bound, &protocols).map_err(of_key("listeners"))?;
         check_names(&bound).and_then(|()| check_ports(&bound)).map_err(of_key("listeners"))?;
@@ -142,14 +143,16 @@ fn inter_broker_name(values: &BrokerValues, protocols: &SecurityProtocolMap) -> 
         return Ok(values.text("security.inter.broker.protocol").unwrap_or_default().to_uppercase());
     };
     if values.is_given("security.inter.broker.protocol") {
-        return Err("only one of inter.broker.listener.name and security.inter.broker.protocol may be set".to_owned());
+        return Err(
+            "only one of inter.broker.listener.name and security.inter.broker.protocol may be set".to_owned()
+        );
     }
     let name = name.to_uppercase();
     match protocols.contains_key(&name) {
         true => Ok(name),
-        false => {
-            Err(format!("inter.broker.listener.name is {name}, which has no entry in listener.security.protocol.map"))
-        }
+        false => Err(format!(
+            "inter.broker.listener.name is {name}, which has no entry in listener.security.protocol.map"
+        )),
     }
 }
 
@@ -170,11 +173,16 @@ pub(super) fn check_support(values: &BrokerValues) -> Result<(), String> {
             return Err(format!("{key}=true is not available; it must be false"));
         }
     }
-    if let Some(providers) = values.originals().get("config.providers").filter(|list| !list.trim().is_empty()) {
-        return Err(format!("config.providers={providers}: config providers are not available; leave the key out"));
+    if let Some(providers) = values.originals().get("config.providers").filter(|list| !list.trim().is_empty())
+    {
+        return Err(format!(
+            "config.providers={providers}: config providers are not available; leave the key out"
+        ));
     }
     if let Some(names) = values.text("controller.listener.names") {
-        return Err(format!("controller.listener.names={names}: it must be empty on a broker that is not in KRaft mode"));
+        return Err(format!(
+            "controller.listener.names={names}: it must be empty on a broker that is not in KRaft mode"
+        ));
     }
     check_classes(values)
 }
@@ -232,7 +240,9 @@ pub(super) fn check_identity(keys: &BrokerKeys) -> Result<(), String> {
              is true"
         )),
         false if id >= 0 => Ok(()),
-        false => Err(format!("broker.id={id}: it must be at least 0 while broker.id.generation.enable is false")),
+        false => {
+            Err(format!("broker.id={id}: it must be at least 0 while broker.id.generation.enable is false"))
+        }
     }
 }
 
@@ -261,7 +271,8 @@ pub(super) fn check_numbers(values: &BrokerValues) -> Result<(), String> {
              for no limit"
         ));
     }
-    let (delay, idle) = (number("connection.failed.authentication.delay.ms"), number("connections.max.idle.ms"));
+    let (delay, idle) =
+        (number("connection.failed.authentication.delay.ms"), number("connections.max.idle.ms"));
     if idle >= 0 && delay >= idle {
         return Err(format!(
             "connection.failed.authentication.delay.ms={delay}: it must be below connections.max.idle.ms={idle}"

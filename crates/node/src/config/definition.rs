@@ -197,8 +197,9 @@ mod tests {
     #[test]
     fn an_invalid_value_is_told_with_key_value_and_range() {
         let key = set("num.partitions", Kind::Int, "1", Valid::AtLeast(1), Scope::ReadOnly);
-        let expected =
-            |v: &str| format!("Invalid value {v} for configuration num.partitions: must be an INT of at least 1");
+        let expected = |v: &str| {
+            format!("Invalid value {v} for configuration num.partitions: must be an INT of at least 1")
+        };
         assert_eq!(key.parse("0").unwrap_err().to_string(), expected("0"));
         assert_eq!(key.parse(" many ").unwrap_err().to_string(), expected("many"));
         assert_eq!(key.parse(" 3 "), Ok(Value::Integer(3)));

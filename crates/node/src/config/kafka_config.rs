@@ -13,6 +13,7 @@ use super::checks::{self, Listeners};
 use super::definition::InvalidValue;
 use super::metadata_version::MetadataVersion;
 use super::properties::Properties;
+use super::topic_config::TopicConfig;
 use super::typed::BrokerKeys;
 
 /// A checked broker configuration. It dereferences to [`BrokerKeys`], the plain keys; what is made of several
@@ -27,6 +28,7 @@ pub struct KafkaConfig {
     pub listeners: Listeners,
     /// `inter.broker.protocol.version`.
     pub inter_broker_protocol_version: MetadataVersion,
+    pub(super) topic_defaults: TopicConfig,
     /// `max.connections.per.ip.overrides`: host or address to its limit of connections.
     pub max_connections_per_ip_overrides: BTreeMap<String, usize>,
 }
@@ -147,6 +149,7 @@ impl KafkaConfig {
             listeners: Listeners::read(&values).map_err(refuse)?,
             inter_broker_protocol_version: checks::inter_broker_version(&values).map_err(refuse)?,
             max_connections_per_ip_overrides: checks::per_ip_overrides(&values).map_err(refuse)?,
+            topic_defaults: TopicConfig::defaults(&values),
             keys,
             values,
         })
@@ -239,7 +242,10 @@ mod tests {
     #[test]
     fn an_invalid_value_names_key_value_range_and_line() {
         let error = config("\nnum.partitions=0").unwrap_err().to_string();
-        assert_eq!(error, "Invalid value 0 for configuration num.partitions: must be an INT of at least 1 (line 2)");
+        assert_eq!(
+            error,
+            "Invalid value 0 for configuration num.partitions: must be an INT of at least 1 (line 2)"
+        );
         let error = KafkaConfig::without_file(&[pair("num.partitions", "x")]).unwrap_err().to_string();
         assert_eq!(error, "Invalid value x for configuration num.partitions: must be an INT of at least 1");
     }

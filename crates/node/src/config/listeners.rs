@@ -112,7 +112,11 @@ pub fn parse_protocol_map(text: &str) -> Result<SecurityProtocolMap, String> {
 /// # Errors
 /// What is wrong with it, to stand behind the key's name.
 pub fn parse_listeners(text: &str, protocols: &SecurityProtocolMap) -> Result<Vec<EndPoint>, String> {
-    text.split(',').map(str::trim).filter(|entry| !entry.is_empty()).map(|e| parse_one(e, protocols)).collect()
+    text.split(',')
+        .map(str::trim)
+        .filter(|entry| !entry.is_empty())
+        .map(|e| parse_one(e, protocols))
+        .collect()
 }
 
 fn parse_one(entry: &str, protocols: &SecurityProtocolMap) -> Result<EndPoint, String> {
@@ -161,7 +165,9 @@ pub fn check_ports(listeners: &[EndPoint]) -> Result<(), String> {
         };
         if !allowed {
             let port = listener.port;
-            return Err(format!("port {port} is used twice (only one IPv4 and one IPv6 address may share a port)"));
+            return Err(format!(
+                "port {port} is used twice (only one IPv4 and one IPv6 address may share a port)"
+            ));
         }
     }
     Ok(())

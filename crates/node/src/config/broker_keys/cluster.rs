@@ -1,7 +1,7 @@
 //! Identity of the broker, topics, the controller, the metadata store, and the keys of KRaft, which have no
 //! effect on a broker that keeps its metadata in ZooKeeper's shape.
 
-use crate::config::definition::Scope::{ReadOnly};
+use crate::config::definition::Scope::ReadOnly;
 use crate::config::definition::Valid::{Any, AtLeast, EachOf, Version};
 use crate::config::definition::{Definition, set, unset};
 use crate::config::value::Kind::{Boolean, Class, Int, List, Long, Password, String};

@@ -7,18 +7,37 @@ use crate::config::value::Kind::{Boolean, Int, List, Long, Short, String};
 
 /// The keys, in name order.
 pub(super) const KEYS: &[Definition] = &[
-    set("group.consumer.assignors", List, "org.apache.kafka.coordinator.group.assignor.UniformAssignor,org.apache.kafka.coordinator.group.assignor.RangeAssignor", Any, ReadOnly),
+    set(
+        "group.consumer.assignors",
+        List,
+        "org.apache.kafka.coordinator.group.assignor.UniformAssignor,org.apache.kafka.coordinator.group.assignor.RangeAssignor",
+        Any,
+        ReadOnly,
+    ),
     set("group.consumer.heartbeat.interval.ms", Int, "5000", AtLeast(1), ReadOnly),
     set("group.consumer.max.heartbeat.interval.ms", Int, "15000", AtLeast(1), ReadOnly),
     set("group.consumer.max.session.timeout.ms", Int, "60000", AtLeast(1), ReadOnly),
     set("group.consumer.max.size", Int, "2147483647", AtLeast(1), ReadOnly),
-    set("group.consumer.migration.policy", String, "disabled", OneOfIgnoringCase(&["DISABLED", "DOWNGRADE", "UPGRADE", "BIDIRECTIONAL"]), ReadOnly).internal(),
+    set(
+        "group.consumer.migration.policy",
+        String,
+        "disabled",
+        OneOfIgnoringCase(&["DISABLED", "DOWNGRADE", "UPGRADE", "BIDIRECTIONAL"]),
+        ReadOnly,
+    )
+    .internal(),
     set("group.consumer.min.heartbeat.interval.ms", Int, "5000", AtLeast(1), ReadOnly),
     set("group.consumer.min.session.timeout.ms", Int, "45000", AtLeast(1), ReadOnly),
     set("group.consumer.session.timeout.ms", Int, "45000", AtLeast(1), ReadOnly),
     set("group.coordinator.append.linger.ms", Int, "10", AtLeast(0), ReadOnly),
     set("group.coordinator.new.enable", Boolean, "false", Any, ReadOnly).internal(),
-    set("group.coordinator.rebalance.protocols", List, "classic", EachOf(&["consumer", "classic", "share", "unknown"]), ReadOnly),
+    set(
+        "group.coordinator.rebalance.protocols",
+        List,
+        "classic",
+        EachOf(&["consumer", "classic", "share", "unknown"]),
+        ReadOnly,
+    ),
     set("group.coordinator.threads", Int, "1", AtLeast(1), ReadOnly),
     set("group.initial.rebalance.delay.ms", Int, "3000", Any, ReadOnly),
     set("group.max.session.timeout.ms", Int, "1800000", Any, ReadOnly),

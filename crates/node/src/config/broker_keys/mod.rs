@@ -22,7 +22,13 @@ use super::value::Kind::{Long, String};
 const DYNAMIC_ONLY: &[Definition] = &[
     set("follower.replication.throttled.rate", Long, "9223372036854775807", AtLeast(0), ClusterWide),
     set("leader.replication.throttled.rate", Long, "9223372036854775807", AtLeast(0), ClusterWide),
-    set("replica.alter.log.dirs.io.max.bytes.per.second", Long, "9223372036854775807", AtLeast(0), ClusterWide),
+    set(
+        "replica.alter.log.dirs.io.max.bytes.per.second",
+        Long,
+        "9223372036854775807",
+        AtLeast(0),
+        ClusterWide,
+    ),
 ];
 
 /// Keys that Kafka does not have.
@@ -151,8 +157,14 @@ mod tests {
 
     #[test]
     fn synonyms_are_asked_in_kafkas_order() {
-        assert_eq!(synonyms("log.retention.hours"), ["log.retention.ms", "log.retention.minutes", "log.retention.hours"]);
-        assert_eq!(synonyms("log.flush.interval.ms"), ["log.flush.interval.ms", "log.flush.scheduler.interval.ms"]);
+        assert_eq!(
+            synonyms("log.retention.hours"),
+            ["log.retention.ms", "log.retention.minutes", "log.retention.hours"]
+        );
+        assert_eq!(
+            synonyms("log.flush.interval.ms"),
+            ["log.flush.interval.ms", "log.flush.scheduler.interval.ms"]
+        );
         assert_eq!(synonyms("log.flush.scheduler.interval.ms"), ["log.flush.scheduler.interval.ms"]);
         assert_eq!(
             synonyms("listener.name.x.plain.sasl.jaas.config"),

@@ -4,7 +4,9 @@ use super::super::properties::Properties;
 fn read(settings: &str) -> Result<KafkaConfig, String> {
     let file = settings.replace(';', "\n");
     let properties = Properties::parse(file.as_bytes()).unwrap();
-    KafkaConfig::from_properties(&properties, &[]).map(|(config, _)| config).map_err(|error| error.to_string())
+    KafkaConfig::from_properties(&properties, &[])
+        .map(|(config, _)| config)
+        .map_err(|error| error.to_string())
 }
 
 #[track_caller]
@@ -54,7 +56,10 @@ fn numbers_that_bound_one_another() {
     refused("offsets.commit.required.acks=-2", "at least -1");
     refused("offsets.topic.compression.codec=9", "from 0 to 4");
     refused("group.consumer.max.session.timeout.ms=1", "group.consumer.max.session.timeout.ms=1");
-    refused("group.consumer.heartbeat.interval.ms=50000", "not be above group.consumer.max.heartbeat.interval.ms");
+    refused(
+        "group.consumer.heartbeat.interval.ms=50000",
+        "not be above group.consumer.max.heartbeat.interval.ms",
+    );
     refused("group.coordinator.rebalance.protocols=classic,consumer", "must contain classic");
     refused("group.coordinator.rebalance.protocols=", "must contain classic");
 }
@@ -96,7 +101,8 @@ fn listeners_have_names_ports_and_roles() {
     refused("control.plane.listener.name=X", "not advertised");
     refused("control.plane.listener.name=PLAINTEXT", "must differ");
     refused("early.start.listeners=X", "not in listeners");
-    let config = accepted("listeners=a://h:1;listener.security.protocol.map=a:plaintext;inter.broker.listener.name=a");
+    let config =
+        accepted("listeners=a://h:1;listener.security.protocol.map=a:plaintext;inter.broker.listener.name=a");
     assert_eq!(config.listeners.inter_broker, "A");
     assert_eq!(config.listeners.advertised("A").map(|e| e.port), Some(1));
 }
