@@ -2,6 +2,7 @@
 //! (KIP-226), the reading of `server.properties`, and the logic behind DescribeConfigs and the two requests
 //! that alter configs. Everything here is pure: files are read and znodes are written elsewhere.
 
+pub mod alter;
 pub mod broker_keys;
 pub mod broker_values;
 mod checks;

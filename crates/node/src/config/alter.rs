@@ -1,0 +1,323 @@
+//! The decisions behind AlterConfigs, which replaces all overrides of a resource (KIP-133), and
+//! IncrementalAlterConfigs, which sets, deletes, appends and subtracts (KIP-339): every check in Kafka's
+//! order, and the overrides that a topic is to have afterwards. Each resource of a request stands alone.
+//! Broker configs and log levels pass the same checks and are then refused, for they cannot be altered here.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use wire::error_code::ErrorCode;
+
+use super::broker_keys;
+use super::definition::{Definition, Scope};
+use super::kafka_config::KafkaConfig;
+use super::topic_keys;
+use super::value::Kind;
+
+const TOPIC: i8 = 2;
+const BROKER: i8 = 4;
+const BROKER_LOGGER: i8 = 8;
+const CLIENT_METRICS: i8 = 16;
+
+/// The operation that sets a value; AlterConfigs knows no other.
+pub const SET: i8 = 0;
+const DELETE: i8 = 1;
+const APPEND: i8 = 2;
+const SUBTRACT: i8 = 3;
+
+/// What one request wants of one resource.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Alteration<'a> {
+    /// The resource type as it came.
+    pub resource_type: i8,
+    /// Topic name, broker id, or empty for the defaults of all brokers.
+    pub resource_name: &'a str,
+    /// The changes in the order given.
+    pub changes: Vec<Change<'a>>,
+}
+
+/// One change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Change<'a> {
+    /// The key.
+    pub name: &'a str,
+    /// The operation as it came.
+    pub operation: i8,
+    /// The value; only a deletion may have none.
+    pub value: Option<&'a str>,
+}
+
+/// Which of the two requests it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// AlterConfigs: what is not given is removed.
+    Replace,
+    /// IncrementalAlterConfigs: what is not given stays.
+    Incremental,
+}
+
+/// What the checks look at.
+pub struct Current<'a> {
+    /// The broker's configuration.
+    pub config: &'a KafkaConfig,
+    /// The broker's id.
+    pub broker_id: i32,
+    /// The stored overrides of a topic; none if there is no such topic.
+    pub topic: &'a dyn Fn(&str) -> Option<BTreeMap<String, String>>,
+}
+
+/// What is to be done for a resource that passed all checks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Plan {
+    /// Nothing: the resource stays as it is.
+    Nothing,
+    /// The topic gets these overrides in place of its present ones.
+    Topic(BTreeMap<String, String>),
+}
+
+/// Why a resource is not altered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AlterError {
+    /// The code.
+    pub code: ErrorCode,
+    /// The reason in words; none for UNKNOWN_SERVER_ERROR, which Kafka does not explain either.
+    pub message: Option<String>,
+}
+
+fn refuse<T>(code: ErrorCode, message: impl Into<String>) -> Result<T, AlterError> {
+    Err(AlterError { code, message: Some(message.into()) })
+}
+
+fn invalid<T>(message: impl Into<String>) -> Result<T, AlterError> {
+    refuse(ErrorCode::InvalidRequest, message)
+}
+
+fn server_error<T>() -> Result<T, AlterError> {
+    Err(AlterError { code: ErrorCode::UnknownServerError, message: None })
+}
+
+/// Decides each resource of a request, in the request's order.
+#[must_use]
+pub fn plan(way: Way, request: &[Alteration<'_>], current: &Current<'_>) -> Vec<Result<Plan, AlterError>> {
+    let mut times: BTreeMap<(i8, &str), usize> = BTreeMap::new();
+    for alteration in request {
+        *times.entry((alteration.resource_type, alteration.resource_name)).or_default() += 1;
+    }
+    let decide = |alteration: &Alteration<'_>| {
+        if times.get(&(alteration.resource_type, alteration.resource_name)).is_some_and(|times| *times > 1) {
+            return invalid("Each resource may appear only once");
+        }
+        plan_one(way, alteration, current)
+    };
+    request.iter().map(decide).collect()
+}
+
+fn plan_one(way: Way, alteration: &Alteration<'_>, current: &Current<'_>) -> Result<Plan, AlterError> {
+    check_changes(&alteration.changes)?;
+    match alteration.resource_type {
+        TOPIC => plan_topic(way, alteration, current),
+        BROKER => plan_broker(way, alteration, current),
+        BROKER_LOGGER if way == Way::Incremental => plan_logger(alteration, current),
+        CLIENT_METRICS => invalid("Only topics and brokers can be altered, not CLIENT_METRICS"),
+        other => invalid(format!("Unknown resource type {other}")),
+    }
+}
+
+fn check_changes(changes: &[Change<'_>]) -> Result<(), AlterError> {
+    let mut names = BTreeSet::new();
+    if let Some(twice) = changes.iter().find(|change| !names.insert(change.name)) {
+        return invalid(format!("The config key {} appears more than once", twice.name));
+    }
+    let null = changes.iter().filter(|change| change.operation != DELETE && change.value.is_none());
+    let null: Vec<_> = null.map(|change| change.name).collect();
+    if null.is_empty() { Ok(()) } else { invalid(format!("Null is no value for: {}", null.join(", "))) }
+}
+
+fn plan_topic(way: Way, alteration: &Alteration<'_>, current: &Current<'_>) -> Result<Plan, AlterError> {
+    let name = alteration.resource_name;
+    if name.is_empty() {
+        return invalid("There are no default configs of topics");
+    }
+    let stored = (current.topic)(name);
+    let key = |name: &str| topic_keys::get(name).map(|key| key.definition);
+    let altered = match way {
+        Way::Replace => replaced(&alteration.changes),
+        Way::Incremental => changed(&alteration.changes, stored.as_ref(), &key, |_| server_error())?,
+    };
+    if stored.is_none() {
+        return refuse(ErrorCode::UnknownTopicOrPartition, format!("The topic '{name}' does not exist"));
+    }
+    match current.config.check_topic_configs(&altered) {
+        Ok(()) => Ok(Plan::Topic(altered)),
+        Err(error) => refuse(ErrorCode::InvalidConfig, error.to_string()),
+    }
+}
+
+fn replaced(changes: &[Change<'_>]) -> BTreeMap<String, String> {
+    let set = |change: &Change<'_>| Some((change.name.to_owned(), change.value?.to_owned()));
+    changes.iter().filter_map(set).collect()
+}
+
+/// The stored configs with the changes applied. `unknown` tells what an unknown operation ends with.
+fn changed(
+    changes: &[Change<'_>],
+    stored: Option<&BTreeMap<String, String>>,
+    key: &dyn Fn(&str) -> Option<Definition>,
+    unknown: impl Fn(i8) -> Result<(), AlterError>,
+) -> Result<BTreeMap<String, String>, AlterError> {
+    let mut configs = stored.cloned().unwrap_or_default();
+    for change in changes {
+        let name = change.name.to_owned();
+        let value = change.value.unwrap_or_default();
+        match change.operation {
+            SET => drop(configs.insert(name, value.to_owned())),
+            DELETE => drop(configs.remove(&name)),
+            APPEND | SUBTRACT => {
+                let present = list_of(change, configs.get(&name), key)?;
+                let items = items(value);
+                let list = if change.operation == APPEND {
+                    let added = items.into_iter().filter(|item| !present.iter().any(|old| old == item));
+                    present.iter().cloned().chain(added.map(str::to_owned)).collect()
+                } else {
+                    without(present, &items)
+                };
+                configs.insert(name, list.join(","));
+            }
+            other => unknown(other)?,
+        }
+    }
+    Ok(configs)
+}
+
+/// The list that an append or a subtraction starts from: the stored one, else the key's default (KAFKA-9644).
+fn list_of(
+    change: &Change<'_>,
+    stored: Option<&String>,
+    key: &dyn Fn(&str) -> Option<Definition>,
+) -> Result<Vec<String>, AlterError> {
+    let Some(definition) = key(change.name) else { return server_error() };
+    if definition.kind != Kind::List {
+        let verb = if change.operation == APPEND { "appended to" } else { "subtracted from" };
+        let message = format!("Nothing can be {verb} {}, which is no list", change.name);
+        return refuse(ErrorCode::InvalidConfig, message);
+    }
+    let text = stored.map(String::as_str).or(definition.default).unwrap_or_default();
+    Ok(items(text).into_iter().map(str::to_owned).collect())
+}
+
+fn items(text: &str) -> Vec<&str> {
+    if text.is_empty() { Vec::new() } else { text.split(',').collect() }
+}
+
+/// Each item to remove takes away one of its kind.
+fn without(mut list: Vec<String>, remove: &[&str]) -> Vec<String> {
+    for item in remove {
+        if let Some(at) = list.iter().position(|present| present == item) {
+            list.remove(at);
+        }
+    }
+    list
+}
+
+fn plan_broker(way: Way, alteration: &Alteration<'_>, current: &Current<'_>) -> Result<Plan, AlterError> {
+    let name = alteration.resource_name;
+    if !name.is_empty() {
+        check_own_id(name, current.broker_id)?;
+    }
+    let key = |name: &str| broker_keys::get(name).copied();
+    let altered = match way {
+        Way::Replace => replaced(&alteration.changes),
+        Way::Incremental => {
+            let unknown = |operation| invalid(format!("Unknown operation {operation}"));
+            changed(&alteration.changes, None, &key, unknown)?
+        }
+    };
+    check_broker_configs(&altered, !name.is_empty())?;
+    match altered.is_empty() {
+        true => Ok(Plan::Nothing),
+        false => invalid(
+            "This broker cannot alter broker configs at run time; set them in its file and restart it",
+        ),
+    }
+}
+
+fn check_own_id(name: &str, broker_id: i32) -> Result<(), AlterError> {
+    match name.parse::<i32>() {
+        Ok(id) if id == broker_id => Ok(()),
+        Ok(id) => invalid(format!("Only broker {broker_id} is served here, not broker {id}")),
+        Err(_) => invalid(format!("A broker id must be an integer, but it is: {name}")),
+    }
+}
+
+/// What may be set for one broker, or for all of them.
+fn check_broker_configs(configs: &BTreeMap<String, String>, of_one_broker: bool) -> Result<(), AlterError> {
+    let scope_of = |name: &str| broker_keys::get(name).map(|definition| definition.scope);
+    let named = |test: &dyn Fn(&str) -> bool| {
+        let names: Vec<&str> = configs.keys().map(String::as_str).filter(|name| test(name)).collect();
+        names.join(", ")
+    };
+    let read_only = named(&|name| scope_of(name) == Some(Scope::ReadOnly));
+    if !read_only.is_empty() {
+        return invalid(format!("These configs can only be set by a restart: {read_only}"));
+    }
+    let without_listener = named(&|name| {
+        let is_store = name.starts_with("ssl.keystore.") || name.starts_with("ssl.truststore.");
+        is_store || name == "ssl.key.password"
+    });
+    if !without_listener.is_empty() {
+        return invalid(format!(
+            "These configs can only be altered with a listener prefix: {without_listener}"
+        ));
+    }
+    for (name, value) in configs {
+        if let Some(definition) = broker_keys::governing(name) {
+            if let Err(error) = definition.parse(value) {
+                return invalid(error.to_string());
+            }
+        }
+    }
+    let per_broker = named(&|name| match broker_keys::listener_base(name) {
+        Some(base) => {
+            !["max.connections", "max.connection.creation.rate", "num.network.threads"].contains(&base)
+        }
+        None => scope_of(name) == Some(Scope::PerBroker),
+    });
+    if !of_one_broker && !per_broker.is_empty() {
+        return invalid(format!("These configs can only be set for a single broker: {per_broker}"));
+    }
+    Ok(())
+}
+
+/// The only logger there is.
+pub const ROOT_LOGGER: &str = "root";
+
+fn plan_logger(alteration: &Alteration<'_>, current: &Current<'_>) -> Result<Plan, AlterError> {
+    check_own_id(alteration.resource_name, current.broker_id)?;
+    for change in &alteration.changes {
+        let name = change.name;
+        match change.operation {
+            SET | DELETE if name != ROOT_LOGGER => {
+                return refuse(ErrorCode::InvalidConfig, format!("There is no logger {name}"));
+            }
+            SET => check_level(change.value.unwrap_or_default())?,
+            DELETE => return invalid("The level of the root logger cannot be removed"),
+            APPEND | SUBTRACT => return invalid("Levels of loggers can only be set or deleted"),
+            _ => return server_error(),
+        }
+    }
+    match alteration.changes.as_slice() {
+        [] => Ok(Plan::Nothing),
+        _ => invalid("This broker cannot alter log levels at run time; set RUST_LOG and restart it"),
+    }
+}
+
+fn check_level(level: &str) -> Result<(), AlterError> {
+    const LEVELS: [&str; 6] = ["TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL"];
+    if LEVELS.contains(&level) {
+        return Ok(());
+    }
+    let message = format!("{level} is no log level; it must be one of {}", LEVELS.join(", "));
+    refuse(ErrorCode::InvalidConfig, message)
+}
+
+#[cfg(test)]
+mod tests;
