@@ -216,6 +216,17 @@ impl CachedFile {
         Ok(())
     }
 
+    /// Renames the file if it exists, and will use the new name in any case.
+    pub fn rename_if_exists(&self, name: String) -> io::Result<()> {
+        let mut state = lock(&self.slot.state);
+        let dir = read(&self.dir.0);
+        match self.cache.disk.rename(&dir.join(&state.name), &dir.join(&name)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => state.name = name,
+        }
+        Ok(())
+    }
+
     /// Removes the file and closes it; succeeds if there is none. Handles in use stay valid.
     pub fn remove(&self) -> io::Result<()> {
         let mut state = lock(&self.slot.state);

@@ -1,0 +1,481 @@
+//! One segment of a partition log: a file of batches from a base offset on, and three small indexes.
+//!
+//! One writer appends; any number of readers look up and read at the same time, up to the published size.
+//! A batch becomes visible when it is written whole. Indexes are opened when first used; one that does not
+//! fit its log is built anew (its damage must not hide records or delete them early).
+//! The log file is synced before its indexes, and once a sync has failed no later one succeeds: what was lost
+//! then would not be written again.
+
+use std::io::{self, IoSlice};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use wire::types::{Millis, Offset};
+
+mod files;
+mod read;
+mod recover;
+mod roll;
+mod scan;
+mod sets;
+#[cfg(test)]
+mod tests;
+mod time;
+mod truncate;
+mod verify;
+
+pub use read::{BatchPosition, SegmentRead};
+pub use recover::{Recovered, RecoveredBatch};
+pub use roll::{RollParams, RollReason, RollState, must_roll, new_base};
+pub use scan::{BatchScan, FileBatch, ScanError};
+pub use time::RecordPosition;
+
+use crate::disk::handles::{CachedFile, DirPath, FileCache};
+use crate::index_file::IndexError;
+use crate::names::{SegmentFile, SegmentFileName, Transient};
+use crate::offset_index::OffsetIndex;
+use crate::sync::lock;
+use crate::time_index::{LastSlot, TimeIndex, TimestampOffset};
+use crate::txn_index::{TxnIndex, TxnIndexError};
+use sets::RecentSets;
+
+/// Positions in a log file have 31 bits.
+pub const MAX_SEGMENT_BYTES: u64 = i32::MAX as u64;
+
+/// What a segment needs to know of its topic's configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SegmentConfig {
+    /// `index.interval.bytes`: bytes of log between two entries of the index.
+    pub index_interval_bytes: u64,
+    /// `segment.index.bytes`: the room of each index while the segment is active.
+    pub max_index_bytes: u64,
+    /// `segment.bytes` if `preallocate` is on: a new log file is made that long at once.
+    pub preallocate_bytes: Option<u64>,
+}
+
+/// Where segments live: the directory of a partition.
+#[derive(Clone, Debug)]
+pub struct SegmentDir {
+    /// The open files of the disk.
+    pub files: Arc<FileCache>,
+    /// The directory.
+    pub path: Arc<DirPath>,
+}
+
+/// Why a segment cannot do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum SegmentError {
+    /// The disk failed.
+    #[error("segment {base}: {error}")]
+    Io {
+        /// The base offset.
+        base: Offset,
+        /// The error of the disk.
+        error: io::Error,
+    },
+    /// An earlier sync failed, so what was written before it may be lost.
+    #[error("segment {base}: an earlier sync failed")]
+    SyncFailed {
+        /// The base offset.
+        base: Offset,
+    },
+    /// The log file is, or would be, larger than 2^31-1 bytes.
+    #[error("segment {base}: {size} bytes are more than a segment may have")]
+    TooLarge {
+        /// The base offset.
+        base: Offset,
+        /// The size in bytes.
+        size: u64,
+    },
+    /// An offset is below the base offset or more than 2^31-1 above it.
+    #[error("segment {base}: offset {offset} is out of its range")]
+    OffsetOverflow {
+        /// The base offset.
+        base: Offset,
+        /// The offset.
+        offset: Offset,
+    },
+    /// The log cannot be read.
+    #[error("segment {base}: {error}")]
+    Scan {
+        /// The base offset.
+        base: Offset,
+        /// What is wrong.
+        error: ScanError,
+    },
+    /// An index does not take an entry or cannot be used.
+    #[error("segment {base}: {error}")]
+    Index {
+        /// The base offset.
+        base: Offset,
+        /// What is wrong.
+        error: IndexError,
+    },
+    /// The index of aborted transactions cannot be used.
+    #[error("segment {base}: {error}")]
+    TxnIndex {
+        /// The base offset.
+        base: Offset,
+        /// What is wrong.
+        error: TxnIndexError,
+    },
+}
+
+impl SegmentError {
+    /// Whether the disk is to blame, so that its log directory must go offline.
+    pub fn is_io(&self) -> bool {
+        match self {
+            Self::Io { .. } | Self::SyncFailed { .. } => true,
+            Self::Scan { error, .. } => matches!(error, ScanError::Io(_)),
+            Self::Index { error, .. } => matches!(error, IndexError::Io { .. }),
+            Self::TxnIndex { error, .. } => matches!(error, TxnIndexError::Io { .. }),
+            Self::TooLarge { .. } | Self::OffsetOverflow { .. } => false,
+        }
+    }
+}
+
+/// Batches to be appended together, their headers stamped already.
+#[derive(Clone, Copy, Debug)]
+pub struct AppendSet<'a> {
+    /// The first offset (inclusive).
+    pub first_offset: Offset,
+    /// The last offset (inclusive).
+    pub last_offset: Offset,
+    /// The largest timestamp; -1 if there is none.
+    pub max_timestamp: Millis,
+    /// The last offset of the batch that holds the largest timestamp.
+    pub offset_of_max_timestamp: Offset,
+    /// The bytes, written one after the other.
+    pub slices: &'a [IoSlice<'a>],
+}
+
+/// A segment; see the module's text.
+#[derive(Debug)]
+pub struct Segment {
+    base: Offset,
+    dir: SegmentDir,
+    config: SegmentConfig,
+    log: CachedFile,
+    /// Bytes of whole batches, visible to readers.
+    size: AtomicU64,
+    offset_index: OffsetIndex,
+    time_index: TimeIndex,
+    txn_index: TxnIndex,
+    /// Whether the offset and time index are known to fit the log.
+    indexes_checked: AtomicBool,
+    checking: Mutex<()>,
+    /// Whether the log file holds bytes that were not synced.
+    dirty: AtomicBool,
+    /// Whether files were created whose names were not synced.
+    names_dirty: AtomicBool,
+    sync_failed: AtomicBool,
+    state: Mutex<State>,
+    recent: RecentSets,
+}
+
+/// What the writer changes with an append, read as one value.
+#[derive(Clone, Copy, Debug)]
+struct State {
+    /// `None`: not yet read from the time index.
+    max_timestamp: Option<TimestampOffset>,
+    first_timestamp: FirstTimestamp,
+    bytes_since_index_entry: u64,
+    created: Millis,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum FirstTimestamp {
+    /// Not yet read from the log.
+    Unread,
+    Known(Option<Millis>),
+}
+
+impl Segment {
+    /// Creates an empty segment. Its log file exists when this returns; indexes come when they are needed.
+    /// The caller removes files of a former segment with the same base offset before.
+    pub fn create(
+        dir: &SegmentDir,
+        base: Offset,
+        config: SegmentConfig,
+        now: Millis,
+    ) -> Result<Self, SegmentError> {
+        let segment = Self::new(dir, base, None, config, now);
+        let file = segment.log.create().map_err(|error| segment.io(error))?;
+        if let Some(bytes) = config.preallocate_bytes {
+            file.set_len(bytes).map_err(|error| segment.io(error))?;
+            segment.dirty.store(true, Ordering::Release);
+        }
+        segment.names_dirty.store(true, Ordering::Release);
+        segment.indexes_checked.store(true, Ordering::Release);
+        lock(&segment.state).first_timestamp = FirstTimestamp::Known(None);
+        lock(&segment.state).max_timestamp = Some(segment.no_timestamp());
+        Ok(segment)
+    }
+
+    /// Opens a segment whose log file exists. Nothing is read but the size of that file.
+    /// `transient` is the suffix that its files carry now.
+    pub fn open(
+        dir: &SegmentDir,
+        base: Offset,
+        transient: Option<Transient>,
+        config: SegmentConfig,
+        now: Millis,
+    ) -> Result<Self, SegmentError> {
+        let segment = Self::new(dir, base, transient, config, now);
+        let path = segment.log.path();
+        let found = dir.files.disk().metadata(&path).map_err(|error| segment.io(error))?;
+        if found.len > MAX_SEGMENT_BYTES {
+            return Err(SegmentError::TooLarge { base, size: found.len });
+        }
+        segment.size.store(found.len, Ordering::Release);
+        // Another process may have written what is there, and died before it was synced.
+        segment.dirty.store(true, Ordering::Release);
+        segment.names_dirty.store(true, Ordering::Release);
+        Ok(segment)
+    }
+
+    fn new(
+        dir: &SegmentDir,
+        base: Offset,
+        transient: Option<Transient>,
+        config: SegmentConfig,
+        now: Millis,
+    ) -> Self {
+        let file =
+            |file| dir.files.file(&dir.path, SegmentFileName { offset: base, file, transient }.to_string());
+        let state = State {
+            max_timestamp: None,
+            first_timestamp: FirstTimestamp::Unread,
+            bytes_since_index_entry: 0,
+            created: now,
+        };
+        Self {
+            base,
+            dir: dir.clone(),
+            config,
+            log: file(SegmentFile::Log),
+            size: AtomicU64::new(0),
+            offset_index: OffsetIndex::new(file(SegmentFile::OffsetIndex), base, config.max_index_bytes),
+            time_index: TimeIndex::new(file(SegmentFile::TimeIndex), base, config.max_index_bytes),
+            txn_index: TxnIndex::new(file(SegmentFile::TxnIndex), base),
+            indexes_checked: AtomicBool::new(false),
+            checking: Mutex::new(()),
+            dirty: AtomicBool::new(false),
+            names_dirty: AtomicBool::new(false),
+            sync_failed: AtomicBool::new(false),
+            state: Mutex::new(state),
+            recent: RecentSets::default(),
+        }
+    }
+
+    /// The base offset: no record of the segment lies below it.
+    pub fn base(&self) -> Offset {
+        self.base
+    }
+
+    /// The size of the log in bytes, whole batches only.
+    pub fn size(&self) -> u64 {
+        self.size.load(Ordering::Acquire)
+    }
+
+    /// Whether nothing was appended.
+    pub fn is_empty(&self) -> bool {
+        self.size() == 0
+    }
+
+    /// The log file.
+    pub fn log(&self) -> &CachedFile {
+        &self.log
+    }
+
+    /// The index of aborted transactions. Appending to it creates a file; [`Segment::flush`] covers it.
+    pub fn txn_index(&self) -> &TxnIndex {
+        &self.txn_index
+    }
+
+    /// The configuration the segment was opened with.
+    pub fn config(&self) -> &SegmentConfig {
+        &self.config
+    }
+
+    /// When the segment was created or opened, in milliseconds since the Unix epoch.
+    pub fn created(&self) -> Millis {
+        lock(&self.state).created
+    }
+
+    fn no_timestamp(&self) -> TimestampOffset {
+        TimestampOffset { timestamp: Millis(-1), offset: self.base }
+    }
+
+    fn io(&self, error: io::Error) -> SegmentError {
+        SegmentError::Io { base: self.base, error }
+    }
+
+    fn index(&self, error: IndexError) -> SegmentError {
+        match error {
+            IndexError::OffsetOverflow { offset, .. } => {
+                SegmentError::OffsetOverflow { base: self.base, offset: Offset(offset) }
+            }
+            error => SegmentError::Index { base: self.base, error },
+        }
+    }
+
+    fn txn(&self, error: TxnIndexError) -> SegmentError {
+        SegmentError::TxnIndex { base: self.base, error }
+    }
+
+    fn scan_error(&self, error: ScanError) -> SegmentError {
+        SegmentError::Scan { base: self.base, error }
+    }
+
+    /// Whether `offset` can be told relative to the base offset.
+    pub fn covers(&self, offset: Offset) -> bool {
+        let relative = offset.0.checked_sub(self.base.0);
+        relative.is_some_and(|relative| (0..=i64::from(i32::MAX)).contains(&relative))
+    }
+
+    /// Appends a set of batches with one write, and returns the position of its first byte. Readers see it
+    /// when this returns. After an error nothing is visible, but part of it may be in the file: no further
+    /// append may follow until the segment was opened and recovered anew.
+    pub fn append(&self, set: &AppendSet<'_>) -> Result<u64, SegmentError> {
+        if !self.covers(set.last_offset) {
+            return Err(SegmentError::OffsetOverflow { base: self.base, offset: set.last_offset });
+        }
+        let length: u64 = set.slices.iter().map(|slice| slice.len() as u64).sum();
+        let position = self.size();
+        let size = position.saturating_add(length);
+        if size > MAX_SEGMENT_BYTES {
+            return Err(SegmentError::TooLarge { base: self.base, size });
+        }
+        if length == 0 {
+            return Ok(position);
+        }
+        let previous = self.max_timestamp()?;
+        let file = self.log.handle().map_err(|error| self.io(error))?;
+        file.write_vectored_at(set.slices, position).map_err(|error| self.io(error))?;
+        // After the write, so that a flush meanwhile cannot take the mark away; before the size, so that a
+        // flush of what is visible syncs it.
+        self.dirty.store(true, Ordering::Release);
+        self.recent.push(set, position, length);
+        let index_due = self.note_append(set, position, length, previous);
+        self.size.store(size, Ordering::Release);
+        if index_due {
+            self.append_index_entries(set.last_offset, position)?;
+        }
+        Ok(position)
+    }
+
+    /// Updates what is known of the segment; returns whether an index entry is due.
+    fn note_append(
+        &self,
+        set: &AppendSet<'_>,
+        position: u64,
+        length: u64,
+        previous: TimestampOffset,
+    ) -> bool {
+        let mut state = lock(&self.state);
+        if position == 0 {
+            state.first_timestamp = FirstTimestamp::Known(Some(set.max_timestamp));
+        }
+        if set.max_timestamp > previous.timestamp {
+            state.max_timestamp =
+                Some(TimestampOffset { timestamp: set.max_timestamp, offset: set.offset_of_max_timestamp });
+        }
+        let due = state.bytes_since_index_entry > self.config.index_interval_bytes;
+        if due {
+            state.bytes_since_index_entry = 0;
+        }
+        state.bytes_since_index_entry = state.bytes_since_index_entry.saturating_add(length);
+        due
+    }
+
+    fn append_index_entries(&self, offset: Offset, position: u64) -> Result<(), SegmentError> {
+        self.check_indexes()?;
+        self.names_dirty.store(true, Ordering::Release);
+        self.offset_index.append(offset, position).map_err(|error| self.index(error))?;
+        let max = self.max_timestamp()?;
+        self.time_index.maybe_append(max, LastSlot::Keep).map_err(|error| self.index(error))
+    }
+
+    /// Whether an index has no room for another entry.
+    pub fn indexes_full(&self) -> Result<bool, SegmentError> {
+        self.check_indexes()?;
+        let full = self.offset_index.is_full().map_err(|error| self.index(error))?;
+        Ok(full || self.time_index.is_full().map_err(|error| self.index(error))?)
+    }
+
+    /// What [`must_roll`] needs to know of this segment.
+    pub fn roll_state(&self, jitter: Millis) -> Result<RollState, SegmentError> {
+        Ok(RollState {
+            base: self.base,
+            size: self.size(),
+            first_timestamp: self.first_timestamp()?,
+            created: self.created(),
+            jitter,
+            index_full: self.indexes_full()?,
+        })
+    }
+
+    /// Makes everything written so far durable: the log, then its indexes, then the names of new files.
+    pub fn flush(&self) -> Result<(), SegmentError> {
+        if self.sync_failed.load(Ordering::Acquire) {
+            return Err(SegmentError::SyncFailed { base: self.base });
+        }
+        let result = self.flush_files();
+        if result.is_err() {
+            self.sync_failed.store(true, Ordering::Release);
+        }
+        result
+    }
+
+    fn flush_files(&self) -> Result<(), SegmentError> {
+        if self.dirty.swap(false, Ordering::AcqRel) {
+            let synced = self.log.handle().and_then(|file| file.sync_data());
+            synced.map_err(|error| self.io(error))?;
+        }
+        self.offset_index.flush().map_err(|error| self.index(error))?;
+        self.time_index.flush().map_err(|error| self.index(error))?;
+        let new_txn_file = self.txn_index.flush().map_err(|error| self.txn(error))?;
+        if self.names_dirty.swap(false, Ordering::AcqRel) || new_txn_file {
+            let path = self.dir.path.get();
+            self.dir.files.disk().sync_dir(&path).map_err(|error| self.io(error))?;
+        }
+        Ok(())
+    }
+
+    /// What a segment goes through when the log rolls away from it: a last entry in the time index, and all
+    /// files cut to what is used. Index files exist afterwards.
+    pub fn on_become_inactive(&self) -> Result<(), SegmentError> {
+        self.check_indexes()?;
+        let max = self.max_timestamp()?;
+        self.time_index.maybe_append(max, LastSlot::Use).map_err(|error| self.index(error))?;
+        self.names_dirty.store(true, Ordering::Release);
+        self.offset_index.trim().map_err(|error| self.index(error))?;
+        self.time_index.trim().map_err(|error| self.index(error))?;
+        self.trim_log()
+    }
+
+    /// Cuts a preallocated log file to its batches.
+    fn trim_log(&self) -> Result<(), SegmentError> {
+        let file = self.log.handle().map_err(|error| self.io(error))?;
+        if file.len().map_err(|error| self.io(error))? > self.size() {
+            self.dirty.store(true, Ordering::Release);
+            file.set_len(self.size()).map_err(|error| self.io(error))?;
+        }
+        Ok(())
+    }
+
+    /// Closes an active segment at shutdown: as [`Segment::on_become_inactive`], so that the index files of a
+    /// segment that was never used exist too (KAFKA-13603). The caller flushes after it; files close
+    /// themselves.
+    pub fn close(&self) -> Result<(), SegmentError> {
+        self.on_become_inactive()
+    }
+
+    /// Gives the indexes the room of an active segment again, after a load or a truncation.
+    pub fn resize_indexes(&self) -> Result<(), SegmentError> {
+        let bytes = self.config.max_index_bytes;
+        self.offset_index.resize(bytes).map_err(|error| self.index(error))?;
+        self.time_index.resize(bytes).map_err(|error| self.index(error))
+    }
+}
