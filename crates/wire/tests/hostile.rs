@@ -103,6 +103,19 @@ fn falsified_lengths_are_refused_without_taking_memory() {
 }
 
 #[test]
+fn elements_take_memory_only_as_they_are_read() {
+    // As many topic names as the frame could hold; already the first one is refused.
+    let count = 1_000_000;
+    let mut dst = Encoder::new();
+    dst.put_i32(count);
+    dst.put_i16(-2);
+    dst.put_slice(&vec![0; 2 * count as usize]);
+    let (error, largest) = read(ApiKey::Metadata.code(), 0, Kind::Request, dst.into_bytes());
+    assert_eq!(error, Some(DecodeError::NegativeLength(-2)));
+    assert!(largest < MOST, "{largest} bytes at once");
+}
+
+#[test]
 fn a_message_cut_anywhere_is_refused() {
     each_message(|key, version, kind, rng| {
         let mut dst = Encoder::new();
