@@ -10,13 +10,11 @@ use wire::error_code::ErrorCode;
 use super::broker_keys;
 use super::definition::{Definition, Scope};
 use super::kafka_config::KafkaConfig;
+use super::resource::{
+    BROKER, BROKER_LOGGER, CLIENT_METRICS, ROOT_LOGGER, ResourceError, TOPIC, check_own_id, invalid, refuse,
+};
 use super::topic_keys;
 use super::value::Kind;
-
-const TOPIC: i8 = 2;
-const BROKER: i8 = 4;
-const BROKER_LOGGER: i8 = 8;
-const CLIENT_METRICS: i8 = 16;
 
 /// The operation that sets a value; AlterConfigs knows no other.
 pub const SET: i8 = 0;
@@ -74,30 +72,13 @@ pub enum Plan {
     Topic(BTreeMap<String, String>),
 }
 
-/// Why a resource is not altered.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AlterError {
-    /// The code.
-    pub code: ErrorCode,
-    /// The reason in words; none for UNKNOWN_SERVER_ERROR, which Kafka does not explain either.
-    pub message: Option<String>,
-}
-
-fn refuse<T>(code: ErrorCode, message: impl Into<String>) -> Result<T, AlterError> {
-    Err(AlterError { code, message: Some(message.into()) })
-}
-
-fn invalid<T>(message: impl Into<String>) -> Result<T, AlterError> {
-    refuse(ErrorCode::InvalidRequest, message)
-}
-
-fn server_error<T>() -> Result<T, AlterError> {
-    Err(AlterError { code: ErrorCode::UnknownServerError, message: None })
+fn server_error<T>() -> Result<T, ResourceError> {
+    Err(ResourceError::code(ErrorCode::UnknownServerError))
 }
 
 /// Decides each resource of a request, in the request's order.
 #[must_use]
-pub fn plan(way: Way, request: &[Alteration<'_>], current: &Current<'_>) -> Vec<Result<Plan, AlterError>> {
+pub fn plan(way: Way, request: &[Alteration<'_>], current: &Current<'_>) -> Vec<Result<Plan, ResourceError>> {
     let mut times: BTreeMap<(i8, &str), usize> = BTreeMap::new();
     for alteration in request {
         *times.entry((alteration.resource_type, alteration.resource_name)).or_default() += 1;
@@ -111,7 +92,7 @@ pub fn plan(way: Way, request: &[Alteration<'_>], current: &Current<'_>) -> Vec<
     request.iter().map(decide).collect()
 }
 
-fn plan_one(way: Way, alteration: &Alteration<'_>, current: &Current<'_>) -> Result<Plan, AlterError> {
+fn plan_one(way: Way, alteration: &Alteration<'_>, current: &Current<'_>) -> Result<Plan, ResourceError> {
     check_changes(&alteration.changes)?;
     match alteration.resource_type {
         TOPIC => plan_topic(way, alteration, current),
@@ -122,7 +103,7 @@ fn plan_one(way: Way, alteration: &Alteration<'_>, current: &Current<'_>) -> Res
     }
 }
 
-fn check_changes(changes: &[Change<'_>]) -> Result<(), AlterError> {
+fn check_changes(changes: &[Change<'_>]) -> Result<(), ResourceError> {
     let mut names = BTreeSet::new();
     if let Some(twice) = changes.iter().find(|change| !names.insert(change.name)) {
         return invalid(format!("The config key {} appears more than once", twice.name));
@@ -132,7 +113,7 @@ fn check_changes(changes: &[Change<'_>]) -> Result<(), AlterError> {
     if null.is_empty() { Ok(()) } else { invalid(format!("Null is no value for: {}", null.join(", "))) }
 }
 
-fn plan_topic(way: Way, alteration: &Alteration<'_>, current: &Current<'_>) -> Result<Plan, AlterError> {
+fn plan_topic(way: Way, alteration: &Alteration<'_>, current: &Current<'_>) -> Result<Plan, ResourceError> {
     let name = alteration.resource_name;
     if name.is_empty() {
         return invalid("There are no default configs of topics");
@@ -162,8 +143,8 @@ fn changed(
     changes: &[Change<'_>],
     stored: Option<&BTreeMap<String, String>>,
     key: &dyn Fn(&str) -> Option<Definition>,
-    unknown: impl Fn(i8) -> Result<(), AlterError>,
-) -> Result<BTreeMap<String, String>, AlterError> {
+    unknown: impl Fn(i8) -> Result<(), ResourceError>,
+) -> Result<BTreeMap<String, String>, ResourceError> {
     let mut configs = stored.cloned().unwrap_or_default();
     for change in changes {
         let name = change.name.to_owned();
@@ -193,7 +174,7 @@ fn list_of(
     change: &Change<'_>,
     stored: Option<&String>,
     key: &dyn Fn(&str) -> Option<Definition>,
-) -> Result<Vec<String>, AlterError> {
+) -> Result<Vec<String>, ResourceError> {
     let Some(definition) = key(change.name) else { return server_error() };
     if definition.kind != Kind::List {
         let verb = if change.operation == APPEND { "appended to" } else { "subtracted from" };
@@ -218,7 +199,7 @@ fn without(mut list: Vec<String>, remove: &[&str]) -> Vec<String> {
     list
 }
 
-fn plan_broker(way: Way, alteration: &Alteration<'_>, current: &Current<'_>) -> Result<Plan, AlterError> {
+fn plan_broker(way: Way, alteration: &Alteration<'_>, current: &Current<'_>) -> Result<Plan, ResourceError> {
     let name = alteration.resource_name;
     if !name.is_empty() {
         check_own_id(name, current.broker_id)?;
@@ -240,16 +221,11 @@ fn plan_broker(way: Way, alteration: &Alteration<'_>, current: &Current<'_>) -> 
     }
 }
 
-fn check_own_id(name: &str, broker_id: i32) -> Result<(), AlterError> {
-    match name.parse::<i32>() {
-        Ok(id) if id == broker_id => Ok(()),
-        Ok(id) => invalid(format!("Only broker {broker_id} is served here, not broker {id}")),
-        Err(_) => invalid(format!("A broker id must be an integer, but it is: {name}")),
-    }
-}
-
 /// What may be set for one broker, or for all of them.
-fn check_broker_configs(configs: &BTreeMap<String, String>, of_one_broker: bool) -> Result<(), AlterError> {
+fn check_broker_configs(
+    configs: &BTreeMap<String, String>,
+    of_one_broker: bool,
+) -> Result<(), ResourceError> {
     let scope_of = |name: &str| broker_keys::get(name).map(|definition| definition.scope);
     let named = |test: &dyn Fn(&str) -> bool| {
         let names: Vec<&str> = configs.keys().map(String::as_str).filter(|name| test(name)).collect();
@@ -287,10 +263,7 @@ fn check_broker_configs(configs: &BTreeMap<String, String>, of_one_broker: bool)
     Ok(())
 }
 
-/// The only logger there is.
-pub const ROOT_LOGGER: &str = "root";
-
-fn plan_logger(alteration: &Alteration<'_>, current: &Current<'_>) -> Result<Plan, AlterError> {
+fn plan_logger(alteration: &Alteration<'_>, current: &Current<'_>) -> Result<Plan, ResourceError> {
     check_own_id(alteration.resource_name, current.broker_id)?;
     for change in &alteration.changes {
         let name = change.name;
@@ -310,7 +283,7 @@ fn plan_logger(alteration: &Alteration<'_>, current: &Current<'_>) -> Result<Pla
     }
 }
 
-fn check_level(level: &str) -> Result<(), AlterError> {
+fn check_level(level: &str) -> Result<(), ResourceError> {
     const LEVELS: [&str; 6] = ["TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL"];
     if LEVELS.contains(&level) {
         return Ok(());

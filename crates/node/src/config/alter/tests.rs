@@ -5,7 +5,7 @@ fn pairs(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
 }
 
 /// Decides a request against broker 0 with the one topic `t`, whose overrides are `stored`.
-fn decide(way: Way, stored: &[(&str, &str)], request: &[Alteration<'_>]) -> Vec<Result<Plan, AlterError>> {
+fn decide(way: Way, stored: &[(&str, &str)], request: &[Alteration<'_>]) -> Vec<Result<Plan, ResourceError>> {
     let (config, _) = KafkaConfig::without_file(&[]).unwrap();
     let topic = |name: &str| (name == "t").then(|| pairs(stored));
     plan(way, request, &Current { config: &config, broker_id: 0, topic: &topic })
@@ -28,11 +28,11 @@ fn incremental(
     resource_type: i8,
     name: &str,
     changes: &[Change<'_>],
-) -> Result<Plan, AlterError> {
+) -> Result<Plan, ResourceError> {
     decide(Way::Incremental, stored, &[resource(resource_type, name, changes)]).remove(0)
 }
 
-fn code(decision: &Result<Plan, AlterError>) -> i16 {
+fn code(decision: &Result<Plan, ResourceError>) -> i16 {
     decision.as_ref().map_or_else(|error| error.code.code(), |_| 0)
 }
 

@@ -1,0 +1,108 @@
+//! DescribeConfigs (key 32): the configs of topics, of this broker and of its loggers, with where each value
+//! comes from (KIP-133, KIP-226, KIP-569).
+
+use std::sync::Arc;
+
+use tracing::level_filters::LevelFilter;
+use wire::Str;
+use wire::error_code::ErrorCode;
+use wire::messages::describe_configs_request::DescribeConfigsResource;
+use wire::messages::describe_configs_response::{
+    DescribeConfigsResourceResult, DescribeConfigsResult, DescribeConfigsSynonym,
+};
+use wire::messages::{DescribeConfigsRequest, DescribeConfigsResponse};
+
+use crate::broker::Broker;
+use crate::call::Call;
+use crate::config::describe::{ConfigEntry, DynamicConfigs, Source, Synonym, select};
+use crate::config::describe_resource::{Described, describe_resource, is_known_type};
+use crate::config::resource::{BROKER_LOGGER, ResourceError};
+
+/// Answers a DescribeConfigs request.
+pub(crate) fn handle(
+    broker: &Arc<Broker>,
+    _call: &Call,
+    request: DescribeConfigsRequest,
+) -> DescribeConfigsResponse {
+    let results = if request.resources.iter().all(|resource| is_known_type(resource.resource_type)) {
+        let answer = |resource: &DescribeConfigsResource| describe(broker, &request, resource);
+        request.resources.iter().map(answer).collect()
+    } else {
+        let error = ResourceError::code(ErrorCode::InvalidRequest);
+        let text = Str::from(error.code.message());
+        let refuse = |it| DescribeConfigsResult { error_message: Some(text.clone()), ..refused(it, &error) };
+        request.resources.iter().map(refuse).collect()
+    };
+    DescribeConfigsResponse { results, ..DescribeConfigsResponse::default() }
+}
+
+fn describe(
+    broker: &Broker,
+    request: &DescribeConfigsRequest,
+    resource: &DescribeConfigsResource,
+) -> DescribeConfigsResult {
+    let image = broker.image();
+    let described = Described {
+        config: broker.config(),
+        broker_id: broker.id().0,
+        dynamic: &DynamicConfigs::default(),
+        topic: &|name| image.topic(name).map(|topic| topic.configs.clone()),
+        log_level: log_level(),
+    };
+    match describe_resource(resource.resource_type, &resource.resource_name, &described) {
+        Ok(entries) => {
+            let entries = select(entries, resource.configuration_keys.as_deref());
+            let told = |entry| tell(entry, resource.resource_type, request.include_synonyms);
+            DescribeConfigsResult { configs: entries.into_iter().map(told).collect(), ..blank(resource) }
+        }
+        Err(error) => refused(resource, &error),
+    }
+}
+
+fn blank(resource: &DescribeConfigsResource) -> DescribeConfigsResult {
+    DescribeConfigsResult {
+        resource_type: resource.resource_type,
+        resource_name: resource.resource_name.clone(),
+        ..DescribeConfigsResult::default()
+    }
+}
+
+fn refused(resource: &DescribeConfigsResource, error: &ResourceError) -> DescribeConfigsResult {
+    DescribeConfigsResult {
+        error_code: error.code.code(),
+        error_message: Some(error.message.as_deref().map(Str::from).unwrap_or_default()),
+        ..blank(resource)
+    }
+}
+
+fn tell(entry: ConfigEntry, resource_type: i8, with_synonyms: bool) -> DescribeConfigsResourceResult {
+    let synonyms = if with_synonyms { entry.synonyms } else { Vec::new() };
+    let synonym = |it: Synonym| DescribeConfigsSynonym {
+        name: Str::from(it.name),
+        value: it.value.map(Str::from),
+        source: it.source.code(),
+    };
+    DescribeConfigsResourceResult {
+        name: Str::from(entry.name),
+        value: entry.value.map(Str::from),
+        read_only: entry.read_only,
+        is_default: entry.source == Source::Default,
+        config_source: entry.source.code(),
+        is_sensitive: entry.is_sensitive,
+        synonyms: synonyms.into_iter().map(synonym).collect(),
+        config_type: entry.kind.map_or(0, crate::config::value::Kind::code),
+        documentation: (resource_type == BROKER_LOGGER).then(Str::default),
+    }
+}
+
+/// The level of the process's log in Kafka's words.
+fn log_level() -> &'static str {
+    match LevelFilter::current().into_level() {
+        Some(tracing::Level::TRACE) => "TRACE",
+        Some(tracing::Level::DEBUG) => "DEBUG",
+        Some(tracing::Level::INFO) => "INFO",
+        Some(tracing::Level::WARN) => "WARN",
+        Some(tracing::Level::ERROR) => "ERROR",
+        None => "FATAL",
+    }
+}

@@ -1,0 +1,109 @@
+//! AlterConfigs (key 33): replaces all configs that are set on a topic (KIP-133). IncrementalAlterConfigs
+//! goes the same way from [`carry_out`] on.
+
+use std::sync::Arc;
+
+use wire::Str;
+use wire::messages::alter_configs_response::AlterConfigsResourceResponse;
+use wire::messages::{AlterConfigsRequest, AlterConfigsResponse};
+use wire::types::TopicName;
+
+use super::Answer;
+use crate::broker::Broker;
+use crate::config::alter::{self, Alteration, Change, Current, Plan, Way};
+use crate::config::resource::ResourceError;
+use crate::drive::gather::Gather;
+use crate::drive::topic_configs;
+
+/// Answers an AlterConfigs request once every resource is altered or refused.
+pub(crate) fn handle(broker: &Arc<Broker>, answer: Answer, request: AlterConfigsRequest) {
+    let wanted = request.resources.iter().map(|resource| Alteration {
+        resource_type: resource.resource_type,
+        resource_name: &resource.resource_name,
+        changes: resource
+            .configs
+            .iter()
+            .map(|config| Change {
+                name: &config.name,
+                operation: alter::SET,
+                value: config.value.as_deref(),
+            })
+            .collect(),
+    });
+    let wanted: Vec<_> = wanted.collect();
+    carry_out(broker, Way::Replace, request.validate_only, &wanted, move |outcomes| {
+        let responses = outcomes.into_iter().map(|outcome| AlterConfigsResourceResponse {
+            error_code: outcome.error_code,
+            error_message: outcome.error_message,
+            resource_type: outcome.resource_type,
+            resource_name: outcome.resource_name,
+        });
+        answer.send(&AlterConfigsResponse {
+            responses: responses.collect(),
+            ..AlterConfigsResponse::default()
+        });
+    });
+}
+
+/// How a resource's alteration ended.
+pub(super) struct Altered {
+    pub(super) error_code: i16,
+    pub(super) error_message: Option<Str>,
+    pub(super) resource_type: i8,
+    pub(super) resource_name: Str,
+}
+
+impl Altered {
+    fn new(wanted: &Alteration<'_>) -> Self {
+        Self {
+            error_code: 0,
+            error_message: None,
+            resource_type: wanted.resource_type,
+            resource_name: Str::from(wanted.resource_name),
+        }
+    }
+
+    fn refused(self, error: &ResourceError) -> Self {
+        Self { error_code: error.code.code(), error_message: error.message.as_deref().map(Str::from), ..self }
+    }
+}
+
+/// Alters what may be altered; `then` learns how each resource ended, in the request's order.
+pub(super) fn carry_out(
+    broker: &Arc<Broker>,
+    way: Way,
+    validate_only: bool,
+    wanted: &[Alteration<'_>],
+    then: impl FnOnce(Vec<Altered>) + Send + 'static,
+) {
+    let image = broker.image();
+    let current = Current {
+        config: broker.config(),
+        broker_id: broker.id().0,
+        topic: &|name| image.topic(name).map(|topic| topic.configs.clone()),
+    };
+    let plans = alter::plan(way, wanted, &current);
+    let gather = Gather::new(wanted.len(), then);
+    for (at, (wanted, plan)) in wanted.iter().zip(plans).enumerate() {
+        let altered = Altered::new(wanted);
+        match plan {
+            Err(error) => gather.put(at, altered.refused(&error)),
+            Ok(Plan::Topic(configs)) if !validate_only => {
+                let gather = gather.clone();
+                let topic = TopicName::from(wanted.resource_name);
+                topic_configs::replace(broker, topic, configs, move |outcome| match outcome {
+                    Ok(()) => gather.put(at, altered),
+                    Err(refusal) => gather.put(
+                        at,
+                        Altered {
+                            error_code: refusal.code.code(),
+                            error_message: refusal.message(),
+                            ..altered
+                        },
+                    ),
+                });
+            }
+            Ok(_) => gather.put(at, altered),
+        }
+    }
+}
