@@ -1,0 +1,341 @@
+//! The broker: what it holds, and how requests and time reach it.
+//!
+//! It starts no thread and opens no socket. Requests come through [`Broker::handle`] from any thread, time
+//! through [`Broker::poll`] (deadlines of waiting requests; never blocks) and [`Broker::housekeep`] (disks;
+//! may block), work that may block for long goes to the [`Executor`].
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicI32, AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use arc_swap::ArcSwap;
+use bytes::Bytes;
+use kernel::metadata_image::{MetadataImage, PartitionImage, TopicImage};
+use metadata::store::Store;
+use storage::log_config::LogConfig;
+use storage::log_dirs::LogDirs;
+use wire::error_code::ErrorCode;
+use wire::types::{BrokerId, ControllerEpoch, LeaderEpoch, Now, TopicId, TopicPartition};
+
+use crate::api::{self, FetchSessions};
+use crate::call::{Connection, Reply};
+use crate::clock::Clock;
+use crate::config::{EndPoint, KafkaConfig};
+use crate::delayed::{Timers, Wake};
+use crate::drive::auto_create::InFlight;
+use crate::drive::housekeeping::Schedule;
+use crate::drive::producer_ids::ProducerIds;
+use crate::jobs::Executor;
+use crate::metrics::{self, Metrics};
+use crate::partition::Partition;
+use crate::partitions::Partitions;
+
+/// How far the broker is; the numbers are those of Kafka's `BrokerState`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum BrokerState {
+    /// Before the start and after the end.
+    NotRunning = 0,
+    /// Reading configuration and metadata.
+    Starting = 1,
+    /// Loading logs that were not closed.
+    Recovery = 2,
+    /// Serving.
+    Running = 3,
+    /// Closing logs.
+    ShuttingDown = 7,
+}
+
+/// What the broker reaches the world through.
+pub struct Environment {
+    /// The metadata store, open.
+    pub store: Arc<dyn Store>,
+    /// The clock.
+    pub clock: Arc<dyn Clock>,
+    /// Where work that blocks is done.
+    pub executor: Arc<dyn Executor>,
+    /// The addresses that clients of each listener are told, ports and hosts resolved.
+    pub endpoints: Vec<EndPoint>,
+    /// Where random choices come from: topic ids, session ids, first replicas.
+    pub seed: u64,
+}
+
+/// A running broker.
+pub struct Broker {
+    id: BrokerId,
+    config: KafkaConfig,
+    clock: Arc<dyn Clock>,
+    store: Arc<dyn Store>,
+    executor: Arc<dyn Executor>,
+    log_dirs: LogDirs,
+    image: ArcSwap<MetadataImage>,
+    image_writer: Mutex<()>,
+    partitions: Partitions,
+    timers: Timers,
+    fetch_sessions: FetchSessions,
+    producer_ids: ProducerIds,
+    creating: InFlight,
+    schedule: Schedule,
+    metrics: Metrics,
+    random: Mutex<fastrand::Rng>,
+    state: AtomicU8,
+    controller_epoch: AtomicI32,
+    features_epoch: i64,
+}
+
+/// What the start has found out, besides the environment.
+pub(crate) struct Found {
+    pub(crate) id: BrokerId,
+    pub(crate) log_dirs: LogDirs,
+    pub(crate) image: MetadataImage,
+    pub(crate) controller_epoch: ControllerEpoch,
+    pub(crate) features_epoch: i64,
+}
+
+impl Broker {
+    pub(crate) fn new(config: KafkaConfig, environment: Environment, found: Found) -> Self {
+        let mut random = fastrand::Rng::with_seed(environment.seed);
+        let slots = config.max_incremental_fetch_session_cache_slots;
+        let now = environment.clock.now();
+        Self {
+            id: found.id,
+            schedule: Schedule::new(&config, now),
+            config,
+            clock: environment.clock,
+            store: environment.store,
+            executor: environment.executor,
+            log_dirs: found.log_dirs,
+            image: ArcSwap::from_pointee(found.image),
+            image_writer: Mutex::new(()),
+            partitions: Partitions::default(),
+            timers: Timers::default(),
+            fetch_sessions: FetchSessions::new(slots, random.u64(..)),
+            producer_ids: ProducerIds::default(),
+            creating: InFlight::default(),
+            metrics: Metrics::default(),
+            random: Mutex::new(random),
+            state: AtomicU8::new(BrokerState::Starting as u8),
+            controller_epoch: AtomicI32::new(found.controller_epoch.0),
+            features_epoch: found.features_epoch,
+        }
+    }
+
+    /// Handles one frame, without its size prefix. The reply comes before this returns or later, from any
+    /// thread. Requests of one connection that must not overtake each other are handed in one by one.
+    pub fn handle(self: &Arc<Self>, connection: &Arc<Connection>, frame: Bytes, reply: Reply) {
+        api::dispatch(self, connection, frame, reply);
+    }
+
+    /// Ends the waiting requests whose time is over. Returns the next deadline on the monotonic clock.
+    pub fn poll(self: &Arc<Self>) -> Option<i64> {
+        let expired = self.timers.take_expired(self.now().mono_ms);
+        for waiter in expired {
+            waiter.wake(self, Wake::Expired);
+        }
+        self.timers.next_deadline()
+    }
+
+    /// Does what is due on the disks: retention, checkpoints, removals. Returns when to come back.
+    pub fn housekeep(self: &Arc<Self>) -> i64 {
+        self.schedule.run(self)
+    }
+
+    /// `hook` is called when [`Broker::poll`] must come earlier than it said.
+    pub fn on_earlier_deadline(&self, hook: impl Fn() + Send + Sync + 'static) {
+        self.timers.on_earlier_deadline(Box::new(hook));
+    }
+
+    /// Closes the logs and writes the marks of a clean shutdown; the store is closed last.
+    pub fn shut_down(self: &Arc<Self>) {
+        self.set_state(BrokerState::ShuttingDown);
+        for waiter in self.timers.take_expired(i64::MAX - 1) {
+            waiter.wake(self, Wake::Expired);
+        }
+        self.log_dirs.shut_down(self.now());
+        self.store.close();
+        self.set_state(BrokerState::NotRunning);
+    }
+
+    /// The broker's id.
+    pub fn id(&self) -> BrokerId {
+        self.id
+    }
+
+    /// The configuration it was started with.
+    pub fn config(&self) -> &KafkaConfig {
+        &self.config
+    }
+
+    /// All metrics as text of the OpenMetrics format.
+    pub fn render_metrics(self: &Arc<Self>) -> String {
+        metrics::render(self)
+    }
+
+    /// What the cluster looks like now.
+    pub fn image(&self) -> Arc<MetadataImage> {
+        self.image.load_full()
+    }
+
+    /// The state, as a number of [`BrokerState`].
+    pub fn state(&self) -> u8 {
+        self.state.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_state(&self, state: BrokerState) {
+        self.state.store(state as u8, Ordering::Relaxed);
+    }
+
+    pub(crate) fn now(&self) -> Now {
+        self.clock.now()
+    }
+
+    pub(crate) fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    pub(crate) fn executor(&self) -> &Arc<dyn Executor> {
+        &self.executor
+    }
+
+    pub(crate) fn log_dirs(&self) -> &LogDirs {
+        &self.log_dirs
+    }
+
+    pub(crate) fn timers(&self) -> &Timers {
+        &self.timers
+    }
+
+    pub(crate) fn fetch_sessions(&self) -> &FetchSessions {
+        &self.fetch_sessions
+    }
+
+    pub(crate) fn producer_ids(&self) -> &ProducerIds {
+        &self.producer_ids
+    }
+
+    pub(crate) fn creating(&self) -> &InFlight {
+        &self.creating
+    }
+
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    pub(crate) fn controller_epoch(&self) -> ControllerEpoch {
+        ControllerEpoch(self.controller_epoch.load(Ordering::Relaxed))
+    }
+
+    /// The version of the features node, -1 if there is none.
+    pub(crate) fn features_epoch(&self) -> i64 {
+        self.features_epoch
+    }
+
+    pub(crate) fn is_controller(&self) -> bool {
+        self.image.load().controller() == Some(self.id)
+    }
+
+    /// Replaces the picture by what `change` makes of it.
+    pub(crate) fn update_image(&self, change: impl FnOnce(MetadataImage) -> MetadataImage) {
+        let _writer = self.image_writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = MetadataImage::clone(&self.image.load());
+        self.image.store(Arc::new(change(now)));
+    }
+
+    /// The settings of the logs of a topic with these configs.
+    pub(crate) fn log_config(&self, configs: &BTreeMap<String, String>) -> LogConfig {
+        self.config.log_config(configs)
+    }
+
+    /// A number below `bound`, or 0 if that is 0.
+    pub(crate) fn draw(&self, bound: usize) -> usize {
+        self.random().usize(0..bound.max(1))
+    }
+
+    /// An id for a new topic: random, and no reserved one.
+    pub(crate) fn draw_topic_id(&self) -> TopicId {
+        loop {
+            let id = TopicId(uuid::Builder::from_random_bytes(self.random().u128(..).to_be_bytes()).into_uuid().into_bytes());
+            // The zero id and the id of Kafka's own metadata topic are reserved, and so is a leading dash: tools
+            // would take such an id for an option.
+            if id.0.iter().take(15).any(|byte| *byte != 0) && !id.to_string().starts_with('-') {
+                return id;
+            }
+        }
+    }
+
+    fn random(&self) -> MutexGuard<'_, fastrand::Rng> {
+        self.random.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A hosted partition.
+    ///
+    /// # Errors
+    /// NOT_LEADER_OR_FOLLOWER if it is elsewhere, UNKNOWN_TOPIC_OR_PARTITION if there is none.
+    pub(crate) fn partition(&self, topic: &str, partition: i32) -> Result<Arc<Partition>, ErrorCode> {
+        self.partitions.get(topic, partition).ok_or_else(|| {
+            if self.image.load().partition(topic, partition).is_some() {
+                ErrorCode::NotLeaderOrFollower
+            } else {
+                ErrorCode::UnknownTopicOrPartition
+            }
+        })
+    }
+
+    /// All hosted partitions.
+    pub(crate) fn partitions(&self) -> Vec<Arc<Partition>> {
+        self.partitions.all()
+    }
+
+    /// Leader and epoch of a partition, for clients that went to the wrong broker.
+    pub(crate) fn known_leader(&self, topic: &str, partition: i32) -> Option<(BrokerId, LeaderEpoch)> {
+        let image = self.image.load();
+        image.partition(topic, partition).map(|it| (it.leader, it.leader_epoch))
+    }
+
+    /// How many log directories have failed.
+    pub(crate) fn offline_log_dirs(&self) -> usize {
+        self.log_dirs.offline_count()
+    }
+
+    /// Leads a partition: makes its log if there is none, opens the epoch, and serves it from now on.
+    pub(crate) fn become_leader(self: &Arc<Self>, name: &TopicPartition, topic: &TopicImage, it: &PartitionImage) {
+        let config = Arc::new(self.log_config(&topic.configs));
+        let opened = self.log_dirs.get_or_create(name, topic.id, config, self.now());
+        let log = match opened {
+            Ok(log) => log,
+            Err(error) => {
+                tracing::error!(partition = %name, %error, "the partition has no log and stays offline");
+                return;
+            }
+        };
+        if let Err(error) = log.become_leader(it.leader_epoch) {
+            tracing::error!(partition = %name, %error, "the leader epoch cannot be recorded");
+            return;
+        }
+        // This broker is the only in-sync replica: what it has is replicated.
+        log.advance_high_watermark(log.positions().log_end);
+        let meters = self.metrics.topic(&name.topic);
+        let partition = Partition::new(name.clone(), topic.id, log, it.leader_epoch, meters);
+        self.partitions.insert(Arc::new(partition));
+    }
+
+    /// Stops serving a topic and removes its logs.
+    pub(crate) fn stop_partitions(self: &Arc<Self>, topic: &TopicImage) {
+        for index in topic.partitions.keys() {
+            let name = TopicPartition { topic: topic.name.clone(), partition: *index };
+            if let Some(partition) = self.partitions.remove(&name) {
+                partition.become_offline(self);
+            }
+            if let Err(error) = self.log_dirs.delete(&name, self.now()) {
+                tracing::error!(partition = %name, %error, "the log of a deleted partition cannot be removed");
+            }
+        }
+        self.metrics.forget_topic(&topic.name);
+    }
+}
+
+impl std::fmt::Debug for Broker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Broker").field("id", &self.id).field("state", &self.state()).finish_non_exhaustive()
+    }
+}

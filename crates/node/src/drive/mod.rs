@@ -1,0 +1,9 @@
+//! Carries out what was decided: writes the store, makes and removes logs, publishes the new picture.
+
+pub(crate) mod auto_create;
+pub(crate) mod gather;
+pub(crate) mod housekeeping;
+pub(crate) mod producer_ids;
+pub(crate) mod start;
+pub(crate) mod topic_configs;
+pub(crate) mod topics;

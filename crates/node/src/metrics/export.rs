@@ -1,0 +1,189 @@
+//! Writes the metrics as Prometheus reads them.
+
+use std::fmt;
+use std::sync::Arc;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, text};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::Registry;
+
+use super::requests::QUANTILES;
+use crate::broker::Broker;
+use crate::partition::Role;
+
+type Labels = Vec<(&'static str, String)>;
+
+/// All metrics of the broker, as text of the OpenMetrics format.
+pub(crate) fn render(broker: &Arc<Broker>) -> String {
+    let mut registry = Registry::default();
+    registry.register_collector(Box::new(Snapshot(broker.clone())));
+    let mut text = String::new();
+    if let Err(error) = text::encode(&mut text, &registry) {
+        tracing::error!(%error, "the metrics cannot be written");
+    }
+    text
+}
+
+struct Snapshot(Arc<Broker>);
+
+impl fmt::Debug for Snapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Snapshot")
+    }
+}
+
+impl Collector for Snapshot {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        topics(&self.0, &mut encoder)?;
+        requests(&self.0, &mut encoder)?;
+        states(&self.0, &mut encoder)?;
+        logs(&self.0, &mut encoder)
+    }
+}
+
+fn counters(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    series: impl IntoIterator<Item = (Labels, u64)>,
+) -> fmt::Result {
+    let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+    for (labels, value) in series {
+        ConstCounter::new(value).encode(metric.encode_family(&labels)?)?;
+    }
+    Ok(())
+}
+
+fn gauges(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    series: impl IntoIterator<Item = (Labels, f64)>,
+) -> fmt::Result {
+    let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+    for (labels, value) in series {
+        ConstGauge::new(value).encode(metric.encode_family(&labels)?)?;
+    }
+    Ok(())
+}
+
+fn gauge(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: f64) -> fmt::Result {
+    gauges(encoder, name, help, [(Vec::new(), value)])
+}
+
+fn topics(broker: &Broker, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    let of_topics = broker.metrics().topic_meters();
+    for (at, (name, total)) in broker.metrics().all_topics.named().into_iter().enumerate() {
+        let each = of_topics.iter().filter_map(|(topic, meters)| {
+            let (_, counter) = meters.named().into_iter().nth(at)?;
+            Some((vec![("topic", topic.to_string())], counter.get()))
+        });
+        let series = std::iter::once((Vec::new(), total.get())).chain(each);
+        counters(encoder, &format!("kafka_server_brokertopicmetrics_{name}"), "BrokerTopicMetrics", series)?;
+    }
+    Ok(())
+}
+
+fn requests(broker: &Broker, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    let keys = broker.metrics().requests.snapshot();
+    let by_version = keys.iter().flat_map(|key| {
+        let labels = |version: i16| vec![("request", key.name.to_owned()), ("version", version.to_string())];
+        key.by_version.iter().map(move |(version, n)| (labels(*version), *n))
+    });
+    counters(encoder, "kafka_network_requestmetrics_requests", "Requests by name and version", by_version)?;
+    let times = keys.iter().flat_map(|key| {
+        QUANTILES.iter().zip(key.total_ms).map(|(quantile, ms)| {
+            (vec![("request", key.name.to_owned()), ("quantile", format!("{quantile:.3}"))], ms)
+        })
+    });
+    gauges(encoder, "kafka_network_requestmetrics_totaltimems", "Milliseconds from arrival to answer", times)?;
+    let counts = keys.iter().map(|key| (vec![("request", key.name.to_owned())], count(key.count)));
+    gauges(encoder, "kafka_network_requestmetrics_totaltimems_count", "Requests that were timed", counts)
+}
+
+fn states(broker: &Broker, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    let partitions = broker.partitions();
+    let leaders = partitions.iter().filter(|p| matches!(p.role(), Role::Leader(_))).count();
+    let offline = partitions.len() - leaders;
+    let image = broker.image();
+    let all = || image.topics().flat_map(|topic| topic.partitions.values());
+    let leaderless = all().filter(|it| !image.brokers().contains_key(&it.leader)).count();
+    let (sessions, cached, evictions) = broker.fetch_sessions().counts();
+    let plain = [
+        ("kafka_server_kafkaserver_brokerstate", "State of the broker", f64::from(broker.state())),
+        ("kafka_server_replicamanager_leadercount", "Partitions led", total(leaders)),
+        ("kafka_server_replicamanager_partitioncount", "Partitions hosted", total(partitions.len())),
+        ("kafka_server_replicamanager_offlinereplicacount", "Replicas on failed disks", total(offline)),
+        ("kafka_server_replicamanager_underreplicatedpartitions", "Partitions that lack replicas", 0.0),
+        ("kafka_controller_kafkacontroller_activecontrollercount", "Whether this is the controller",
+            f64::from(u8::from(broker.is_controller()))),
+        ("kafka_controller_kafkacontroller_globaltopiccount", "Topics", total(image.topic_count())),
+        ("kafka_controller_kafkacontroller_globalpartitioncount", "Partitions", total(all().count())),
+        ("kafka_controller_kafkacontroller_offlinepartitionscount", "Partitions without a leader", total(leaderless)),
+        ("kafka_server_fetchsessioncache_numincrementalfetchsessions", "Open fetch sessions", total(sessions)),
+        ("kafka_server_fetchsessioncache_numincrementalfetchpartitionscached", "Partitions in sessions",
+            total(cached)),
+        ("kafka_log_logmanager_offlinelogdirectorycount", "Failed log directories",
+            total(broker.offline_log_dirs())),
+    ];
+    for (name, help, value) in plain {
+        gauge(encoder, name, help, value)?;
+    }
+    gauges(
+        encoder,
+        "kafka_server_delayedoperationpurgatory_purgatorysize",
+        "Requests that wait",
+        [(vec![("delayedOperation", "Fetch".to_owned())], total(broker.timers().len()))],
+    )?;
+    counters(
+        encoder,
+        "kafka_server_delayedfetchmetrics_expires",
+        "Fetches answered because their time was over",
+        [(vec![("fetcherType", "consumer".to_owned())], broker.metrics().expired_fetches.get())],
+    )?;
+    let evicted = [(Vec::new(), evictions)];
+    counters(encoder, "kafka_server_fetchsessioncache_incrementalfetchsessionevictions", "Evicted sessions", evicted)
+}
+
+fn logs(broker: &Broker, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    let partitions = broker.partitions();
+    let series = |value: &dyn Fn(&crate::partition::Partition) -> f64| {
+        let each = partitions.iter().map(|partition| {
+            let name = partition.name();
+            let labels = vec![("topic", name.topic.to_string()), ("partition", name.partition.to_string())];
+            (labels, value(partition))
+        });
+        each.collect::<Vec<_>>()
+    };
+    let size = series(&|p| count(p.log().size_bytes()));
+    gauges(encoder, "kafka_log_log_size", "Bytes of the log", size)?;
+    let segments = series(&|p| total(p.log().segment_count()));
+    gauges(encoder, "kafka_log_log_numlogsegments", "Segments of the log", segments)?;
+    let start = series(&|p| offset(p.log().positions().log_start));
+    gauges(encoder, "kafka_log_log_logstartoffset", "First offset", start)?;
+    let end = series(&|p| offset(p.log().positions().log_end));
+    gauges(encoder, "kafka_log_log_logendoffset", "Next offset", end)?;
+    let lag = series(&|p| {
+        let positions = p.log().positions();
+        offset(positions.high_watermark) - offset(positions.last_stable)
+    });
+    gauges(encoder, "kafka_cluster_partition_laststableoffsetlag", "Offsets in open transactions", lag)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "Prometheus knows only doubles")]
+fn total(n: usize) -> f64 {
+    n as f64
+}
+
+#[expect(clippy::cast_precision_loss, reason = "Prometheus knows only doubles")]
+fn count(n: u64) -> f64 {
+    n as f64
+}
+
+#[expect(clippy::cast_precision_loss, reason = "Prometheus knows only doubles")]
+fn offset(offset: wire::types::Offset) -> f64 {
+    offset.0 as f64
+}
