@@ -107,6 +107,12 @@ impl OffsetIndex {
         self.file.count()
     }
 
+    /// How many entries can be added.
+    pub fn free_entries(&self) -> Result<usize, IndexError> {
+        let free = self.file.capacity()?.saturating_sub(self.file.count()?);
+        Ok(free)
+    }
+
     /// Whether no entry fits any more.
     pub fn is_full(&self) -> Result<bool, IndexError> {
         Ok(self.file.count()? >= self.file.capacity()?)

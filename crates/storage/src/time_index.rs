@@ -114,6 +114,12 @@ impl TimeIndex {
         self.file.count()
     }
 
+    /// How many entries can be added, but for the slot of the closing one.
+    pub fn free_entries(&self) -> Result<usize, IndexError> {
+        let free = self.file.capacity()?.saturating_sub(self.file.count()?);
+        Ok(free.saturating_sub(1))
+    }
+
     /// Whether only the slot of the closing entry is left.
     pub fn is_full(&self) -> Result<bool, IndexError> {
         Ok(self.file.count()?.saturating_add(1) >= self.file.capacity()?)

@@ -143,7 +143,7 @@ impl ProducerStates {
     }
 
     /// The entries of a snapshot of this state, by rising producer id.
-    pub fn entries(&self) -> impl Iterator<Item = &ProducerEntry> {
+    pub fn entries(&self) -> impl ExactSizeIterator<Item = &ProducerEntry> {
         self.producers.values()
     }
 

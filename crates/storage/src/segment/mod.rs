@@ -338,63 +338,88 @@ impl Segment {
     /// when this returns. After an error nothing is visible, but part of it may be in the file: no further
     /// append may follow until the segment was opened and recovered anew.
     pub fn append(&self, set: &AppendSet<'_>) -> Result<u64, SegmentError> {
-        if !self.covers(set.last_offset) {
+        let position = self.size();
+        self.append_group(set.slices, std::slice::from_ref(set))?;
+        Ok(position)
+    }
+
+    /// Appends several sets with one write, as [`Segment::append`] does one; `slices` are those of the sets,
+    /// one after the other. Each set counts for itself in the indexes. The caller makes sure that the indexes
+    /// have room, see [`Segment::free_index_entries`].
+    pub fn append_group(&self, slices: &[IoSlice<'_>], sets: &[AppendSet<'_>]) -> Result<(), SegmentError> {
+        if let Some(set) = sets.iter().find(|set| !self.covers(set.last_offset)) {
             return Err(SegmentError::OffsetOverflow { base: self.base, offset: set.last_offset });
         }
-        let length: u64 = set.slices.iter().map(|slice| slice.len() as u64).sum();
+        let length: u64 = slices.iter().map(|slice| slice.len() as u64).sum();
         let position = self.size();
         let size = position.saturating_add(length);
         if size > MAX_SEGMENT_BYTES {
             return Err(SegmentError::TooLarge { base: self.base, size });
         }
         if length == 0 {
-            return Ok(position);
+            return Ok(());
         }
-        let previous = self.max_timestamp()?;
+        // Read once if it is not known yet, while the log is as the time index describes it.
+        self.max_timestamp()?;
         let file = self.log.handle().map_err(|error| self.io(error))?;
-        file.write_vectored_at(set.slices, position).map_err(|error| self.io(error))?;
+        file.write_vectored_at(slices, position).map_err(|error| self.io(error))?;
         // After the write, so that a flush meanwhile cannot take the mark away; before the size, so that a
         // flush of what is visible syncs it.
         self.dirty.store(true, Ordering::Release);
-        self.recent.push(set, position, length);
-        let index_due = self.note_append(set, position, length, previous);
-        self.size.store(size, Ordering::Release);
-        if index_due {
-            self.append_index_entries(set.last_offset, position)?;
+        let mut entries = Vec::new();
+        let mut at = position;
+        for set in sets {
+            let length: u64 = set.slices.iter().map(|slice| slice.len() as u64).sum();
+            self.recent.push(set, at, length);
+            if let Some(max) = self.note_append(set, at, length) {
+                entries.push((set.last_offset, at, max));
+            }
+            at = at.saturating_add(length);
         }
-        Ok(position)
+        // An index entry must not lead beyond what readers may see.
+        self.size.store(size, Ordering::Release);
+        entries
+            .iter()
+            .try_for_each(|(offset, position, max)| self.append_index_entries(*offset, *position, *max))
     }
 
-    /// Updates what is known of the segment; returns whether an index entry is due.
-    fn note_append(
-        &self,
-        set: &AppendSet<'_>,
-        position: u64,
-        length: u64,
-        previous: TimestampOffset,
-    ) -> bool {
+    /// Updates what is known of the segment. If an index entry is due, returns the largest timestamp for it.
+    fn note_append(&self, set: &AppendSet<'_>, position: u64, length: u64) -> Option<TimestampOffset> {
         let mut state = lock(&self.state);
         if position == 0 {
             state.first_timestamp = FirstTimestamp::Known(Some(set.max_timestamp));
         }
-        if set.max_timestamp > previous.timestamp {
-            state.max_timestamp =
-                Some(TimestampOffset { timestamp: set.max_timestamp, offset: set.offset_of_max_timestamp });
+        let mut max = state.max_timestamp.unwrap_or_else(|| self.no_timestamp());
+        if set.max_timestamp > max.timestamp {
+            max = TimestampOffset { timestamp: set.max_timestamp, offset: set.offset_of_max_timestamp };
         }
+        state.max_timestamp = Some(max);
         let due = state.bytes_since_index_entry > self.config.index_interval_bytes;
         if due {
             state.bytes_since_index_entry = 0;
         }
         state.bytes_since_index_entry = state.bytes_since_index_entry.saturating_add(length);
-        due
+        due.then_some(max)
     }
 
-    fn append_index_entries(&self, offset: Offset, position: u64) -> Result<(), SegmentError> {
+    fn append_index_entries(
+        &self,
+        offset: Offset,
+        position: u64,
+        max: TimestampOffset,
+    ) -> Result<(), SegmentError> {
         self.check_indexes()?;
         self.names_dirty.store(true, Ordering::Release);
         self.offset_index.append(offset, position).map_err(|error| self.index(error))?;
-        let max = self.max_timestamp()?;
         self.time_index.maybe_append(max, LastSlot::Keep).map_err(|error| self.index(error))
+    }
+
+    /// How many sets can be appended before an index is full.
+    pub fn free_index_entries(&self) -> Result<usize, SegmentError> {
+        self.check_indexes()?;
+        let offsets = self.offset_index.free_entries().map_err(|error| self.index(error))?;
+        let times = self.time_index.free_entries().map_err(|error| self.index(error))?;
+        Ok(offsets.min(times))
     }
 
     /// Whether an index has no room for another entry.
