@@ -179,11 +179,21 @@ pub struct Records {
 impl Records {
     /// Reads the records of `batch`, decompressed at once if need be.
     pub(super) fn new(batch: &Batch, limits: Limits) -> Self {
-        let (data, failed) = match batch.decompressed(limits) {
-            Ok(data) => (data, None),
-            Err(error) => (Bytes::new(), Some(error)),
+        let mut records = Self {
+            header: batch.header,
+            data: Bytes::new(),
+            at: 0,
+            index: 0,
+            failed: None,
+            done: batch.header.records_count == 0,
         };
-        Self { header: batch.header, data, at: 0, index: 0, failed, done: false }
+        if !records.done {
+            match batch.decompressed(limits) {
+                Ok(data) => records.data = data,
+                Err(error) => records.failed = Some(error),
+            }
+        }
+        records
     }
 
     fn read_next(&mut self) -> Result<Option<Record>, BatchError> {

@@ -58,13 +58,13 @@ impl Batch {
         self.bytes.slice(HEADER_LEN.min(self.bytes.len())..)
     }
 
-    /// The records, as a consumer reads them. Control batches are read like others; the checksum is not looked
+    /// The records, as a consumer reads them; none if the header counts none, whatever follows it. Control batches are read like others; the checksum is not looked
     /// at.
     pub fn records(&self, limits: Limits) -> Records {
         Records::new(self, limits)
     }
 
-    /// Calls `visit` with the index and shape of each record. Nothing is copied or kept: compressed records
+    /// Calls `visit` with the index and shape of each record, as [`records`](Self::records) reads them. Nothing is copied or kept: compressed records
     /// are decompressed piece by piece. Positions of a shape count from the first (decompressed) record.
     ///
     /// # Errors
@@ -75,6 +75,9 @@ impl Batch {
         visit: impl FnMut(usize, &RecordShape),
     ) -> Result<(), BatchError> {
         let count = self.header.records_count;
+        if count == 0 {
+            return Ok(());
+        }
         match self.header.compression()? {
             CompressionType::None => record::walk(&mut SliceInput::new(self.body()), count, visit),
             codec => {
@@ -90,8 +93,6 @@ impl Batch {
     pub fn decompressed(&self, limits: Limits) -> Result<Bytes, BatchError> {
         match self.header.compression()? {
             CompressionType::None => Ok(self.body_bytes()),
-            // A batch without records has no stream either.
-            _ if self.header.records_count == 0 && self.body().is_empty() => Ok(Bytes::new()),
             codec => compress::decompress(codec, self.body(), limits).map(Bytes::from),
         }
     }

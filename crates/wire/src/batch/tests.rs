@@ -3,6 +3,7 @@
 use bytes::Bytes;
 
 use super::*;
+use crate::random::Rng;
 use crate::types::{LeaderEpoch, Millis, Offset};
 
 const PRODUCED: &str = "000000000000000000000049ffffffff02f78c163300000000000100000000000003e8000000000000\
@@ -82,4 +83,127 @@ fn every_codec_gives_back_what_was_written() {
             assert_eq!(record.value.unwrap().len(), i * 3);
         }
     }
+}
+
+/// A batch whose every field is drawn.
+fn drawn(rng: &mut Rng) -> (Batch, Vec<Record>) {
+    let codec = CompressionType::ALL[rng.below(5)];
+    let mut builder = BatchBuilder::new(codec.into())
+        .base_offset(Offset(rng.below(1 << 40) as i64))
+        .leader_epoch(LeaderEpoch(rng.i32()))
+        .producer(rng.i64(), rng.below(100) as i16, rng.below(1 << 31) as i32)
+        .transactional(rng.bool());
+    let mut expected = Vec::new();
+    let mut delta = 0;
+    for _ in 0..rng.below(30) {
+        delta += rng.below(4) as i32;
+        let timestamp = Millis(rng.i64());
+        let bytes = |rng: &mut Rng, most| -> Option<Bytes> {
+            let len = rng.below(most);
+            (!rng.below(4).eq(&0)).then(|| (0..len).map(|_| rng.below(7) as u8).collect())
+        };
+        let (key, value) = (bytes(rng, 20), bytes(rng, 3000));
+        let headers: Vec<Header> = (0..rng.below(3))
+            .map(|i| Header { key: format!("header-{i}").into(), value: bytes(rng, 9) })
+            .collect();
+        let parts: Vec<(&[u8], Option<&[u8]>)> =
+            headers.iter().map(|header| (&header.key[..], header.value.as_deref())).collect();
+        builder.skip_to(delta);
+        let before = builder.uncompressed_size();
+        builder.append_with_headers(timestamp, key.as_deref(), value.as_deref(), &parts);
+        expected.push(Record {
+            offset: Offset(i64::from(delta)),
+            offset_delta: delta,
+            timestamp,
+            sequence: 0,
+            key,
+            value,
+            headers,
+            size_in_bytes: builder.uncompressed_size() - before,
+        });
+        delta += 1;
+    }
+    let batch = builder.build().unwrap();
+    for record in &mut expected {
+        record.offset = Offset(record.offset.0 + batch.header.base_offset.0);
+        record.sequence = sequence_after(batch.header.base_sequence, record.offset_delta);
+    }
+    (batch, expected)
+}
+
+#[test]
+fn drawn_batches_are_read_as_they_were_built() {
+    let mut rng = Rng::new(1);
+    for round in 0..300 {
+        let (batch, expected) = drawn(&mut rng);
+        assert_eq!(BatchHeader::parse(&batch.header.to_bytes()), Ok(batch.header));
+        batch.verify_crc().unwrap();
+        let read: Result<Vec<Record>, _> = batch.records(Limits::default()).collect();
+        assert_eq!(read, Ok(expected), "round {round}");
+    }
+}
+
+#[test]
+fn any_damage_is_an_error_and_never_a_panic() {
+    let limits = Limits { max_decompressed_bytes: 200_000 };
+    let mut rng = Rng::new(2);
+    for _ in 0..1500 {
+        let (batch, _) = drawn(&mut rng);
+        let mut bytes = batch.bytes.to_vec();
+        for _ in 0..=rng.below(4) {
+            let at = rng.below(bytes.len());
+            bytes[at] = rng.below(256) as u8;
+        }
+        for damaged in batches(bytes.into()).map_while(Result::ok) {
+            let whole = damaged.records(limits).collect::<Result<Vec<_>, _>>();
+            let mut visited = 0;
+            let streamed = damaged.visit_records(limits, |_, _| visited += 1);
+            // Both readers agree, but on which fault they meet first.
+            assert_eq!(whole.is_ok(), streamed.is_ok());
+            if let Ok(records) = whole {
+                assert_eq!(records.len(), visited);
+                let size: usize = records.iter().map(|record| record.size_in_bytes).sum();
+                assert!(size <= limits.max_decompressed_bytes);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_run_of_batches_is_split_until_its_partial_end() {
+    let whole = produced().build().unwrap().bytes;
+    let run = Bytes::from([&whole[..], &whole, &whole[..whole.len() - 1]].concat());
+    let mut split = batches(run.clone());
+    assert_eq!(split.by_ref().map(|batch| batch.unwrap().bytes).collect::<Vec<_>>(), [&whole, &whole]);
+    assert_eq!(split.position(), 2 * whole.len());
+    for cut in 0..run.len() {
+        let read = batches(run.slice(..cut)).map(Result::unwrap).count();
+        assert_eq!(read, cut / whole.len());
+    }
+}
+
+#[test]
+fn a_run_ends_at_its_first_fault() {
+    let whole = produced().build().unwrap().bytes;
+    let mut run = [&whole[..], &whole, &whole].concat();
+    run[whole.len() + 16] = 3;
+    let read: Vec<_> = batches(run.into()).map(|batch| batch.map(|batch| batch.bytes)).collect();
+    assert_eq!(read, [Ok(whole), Err(BatchError::UnknownMagic(3))]);
+}
+
+#[test]
+fn sequences_wrap_to_zero_and_none_stays_none() {
+    assert_eq!(sequence_after(i32::MAX, 1), 0);
+    assert_eq!(sequence_after(i32::MAX - 1, 3), 1);
+    assert_eq!(sequence_after(5, 2), 7);
+    assert_eq!(sequence_after(NO_SEQUENCE, 2), NO_SEQUENCE);
+}
+
+#[test]
+fn a_delete_horizon_is_told_by_its_bit() {
+    let mut header = produced().build().unwrap().header;
+    assert_eq!(header.delete_horizon(), None);
+    header.attributes |= 0x40;
+    assert_eq!(header.delete_horizon(), Some(Millis(1000)));
+    assert_eq!(header.timestamp_of(-7), Millis(993));
 }

@@ -9,6 +9,8 @@ mod gzip;
 mod lz4;
 mod scratch;
 mod snappy;
+#[cfg(test)]
+mod tests;
 mod xxh32;
 mod zstandard;
 

@@ -148,8 +148,7 @@ struct Scan<'a> {
     rules: &'a ProduceRules,
     base_timestamp: i64,
     claims_log_append_time: bool,
-    least: i64,
-    greatest: i64,
+    wall_ms: i64,
     max_timestamp: i64,
     in_order: bool,
     errors: RecordErrors,
@@ -161,8 +160,7 @@ impl<'a> Scan<'a> {
             rules,
             base_timestamp: header.base_timestamp.0,
             claims_log_append_time: header.timestamp_type() == TimestampType::LogAppendTime,
-            least: wall_ms.0.saturating_sub(rules.timestamp_before_max_ms),
-            greatest: wall_ms.0.saturating_add(rules.timestamp_after_max_ms),
+            wall_ms: wall_ms.0,
             max_timestamp: NO_TIMESTAMP.0,
             in_order: true,
             errors: RecordErrors::default(),
@@ -185,15 +183,23 @@ impl<'a> Scan<'a> {
             return Some(RecordFault::KeyMissing);
         }
         if self.rules.timestamp_type == TimestampType::CreateTime && timestamp != NO_TIMESTAMP.0 {
-            return (timestamp < self.least || timestamp > self.greatest).then_some(
-                RecordFault::TimestampOutOfRange {
-                    timestamp: Millis(timestamp),
-                    least: Millis(self.least),
-                    greatest: Millis(self.greatest),
-                },
-            );
+            return self.out_of_range(timestamp);
         }
         self.claims_log_append_time.then_some(RecordFault::LogAppendTimeByProducer)
+    }
+
+    #[inline]
+    fn out_of_range(&self, timestamp: i64) -> Option<RecordFault> {
+        let (before, after) = (self.rules.timestamp_before_max_ms, self.rules.timestamp_after_max_ms);
+        if self.wall_ms.saturating_sub(timestamp) <= before && timestamp.saturating_sub(self.wall_ms) <= after
+        {
+            return None;
+        }
+        Some(RecordFault::TimestampOutOfRange {
+            timestamp: Millis(timestamp),
+            least: Millis(self.wall_ms.saturating_sub(before)),
+            greatest: Millis(self.wall_ms.saturating_add(after)),
+        })
     }
 
     fn finish(self) -> Result<Findings, ValidationError> {
