@@ -4,13 +4,13 @@
 
 const { Kafka, CompressionTypes, CompressionCodecs, logLevel } = require("kafkajs");
 const snappy = require("kafkajs-snappy");
-const lz4 = require("lz4js");
+const lz4 = require("lz4-napi");
 const { ZstdCodec } = require("zstd-codec");
 
 CompressionCodecs[CompressionTypes.Snappy] = snappy;
 CompressionCodecs[CompressionTypes.LZ4] = () => ({
-  compress: async (encoder) => Buffer.from(lz4.compress(encoder.buffer)),
-  decompress: async (buffer) => Buffer.from(lz4.decompress(buffer)),
+  compress: (encoder) => lz4.compressFrame(encoder.buffer),
+  decompress: (buffer) => lz4.decompressFrame(buffer),
 });
 CompressionCodecs[CompressionTypes.ZSTD] = () => ({
   compress: (encoder) =>

@@ -1,0 +1,279 @@
+//! A broker of either kind, on a loopback port and in a folder of its own.
+//!
+//! Both kinds read the same properties; the real Kafka gets a ZooKeeper beside it that outlives restarts.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use tempfile::TempDir;
+
+use crate::cache;
+use crate::java::{self, Jars};
+use crate::ports;
+use crate::process::Process;
+use crate::zookeeper::Zookeeper;
+
+const START_LIMIT: Duration = Duration::from_secs(90);
+const STOP_LIMIT: Duration = Duration::from_secs(60);
+
+/// Which program serves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// The broker under test.
+    Blumfeld,
+    /// The real one.
+    Kafka,
+}
+
+impl Kind {
+    /// The kind named by `$BLUMFELD_TEST_TARGET`; Blumfeld without it. With `kafka` a suite judges itself.
+    ///
+    /// # Errors
+    /// When the variable names neither kind.
+    pub fn from_environment() -> Result<Self> {
+        match std::env::var("BLUMFELD_TEST_TARGET").as_deref() {
+            Err(_) | Ok("" | "blumfeld") => Ok(Self::Blumfeld),
+            Ok("kafka") => Ok(Self::Kafka),
+            Ok(other) => bail!("BLUMFELD_TEST_TARGET is neither blumfeld nor kafka: {other}"),
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Blumfeld => "Blumfeld",
+            Self::Kafka => "Kafka",
+        })
+    }
+}
+
+/// How a broker is started.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Properties beyond the common ones, or instead of them.
+    pub properties: Vec<(String, String)>,
+    /// Flags for the Java virtual machine of a real Kafka; small and quick to start without any.
+    pub java_options: Vec<String>,
+    /// Limit of the address space of a Blumfeld process, in bytes.
+    pub address_space: Option<u64>,
+}
+
+impl Options {
+    /// Options with some properties.
+    #[must_use]
+    pub fn with(properties: &[(&str, &str)]) -> Self {
+        let properties = properties.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        Self { properties, ..Self::default() }
+    }
+}
+
+/// A broker with its folder; the process may be stopped and started again.
+#[derive(Debug)]
+pub struct Broker {
+    // Declared first: the processes end before the folder goes.
+    process: Option<Process>,
+    zookeeper: Option<Arc<Zookeeper>>,
+    kind: Kind,
+    port: u16,
+    options: Options,
+    folder: Arc<TempDir>,
+    data: PathBuf,
+}
+
+impl Broker {
+    /// Starts a fresh broker and waits until it says that it has started.
+    ///
+    /// # Errors
+    /// When it does not start; the message holds the end of its log.
+    pub fn start(kind: Kind, options: Options) -> Result<Self> {
+        let mut broker = Self::prepare(kind, options)?;
+        broker.resume()?;
+        Ok(broker)
+    }
+
+    /// A fresh broker that is not started yet: its data folder may be filled first.
+    ///
+    /// # Errors
+    /// When the folder, or a real Kafka's ZooKeeper, cannot be had.
+    pub fn prepare(kind: Kind, options: Options) -> Result<Self> {
+        let folder = Arc::new(tempfile::Builder::new().prefix("blumfeld-test-").tempdir()?);
+        let zookeeper = match kind {
+            Kind::Kafka => Some(Arc::new(Zookeeper::start(&folder.path().join("zk"))?)),
+            Kind::Blumfeld => None,
+        };
+        let data = folder.path().join("data");
+        let port = ports::free()?;
+        Ok(Self { process: None, zookeeper, kind, port, options, folder, data })
+    }
+
+    /// Starts the process again on the same folder and port.
+    ///
+    /// # Errors
+    /// When it does not start, or runs already.
+    pub fn resume(&mut self) -> Result<()> {
+        let from = std::fs::metadata(self.log_path()).map_or(0, |metadata| metadata.len());
+        let mut process = self.spawn()?;
+        process.wait_for_log("[KafkaServer id=0] started", from, START_LIMIT)?;
+        self.process = Some(process);
+        Ok(())
+    }
+
+    /// Starts the process and returns at once; [`Broker::adopt`] gives it back.
+    ///
+    /// # Errors
+    /// When it cannot be started, or runs already.
+    pub fn spawn(&self) -> Result<Process> {
+        ensure!(self.process.is_none(), "{} runs already", self.kind);
+        let mut command = self.command()?;
+        Process::spawn(&self.kind.to_string(), &mut command, &self.log_path())
+    }
+
+    /// Takes over a process that [`Broker::spawn`] started.
+    pub fn adopt(&mut self, process: Process) {
+        self.process = Some(process);
+    }
+
+    /// Stops the process with SIGTERM; a broker that ends with another code than 0 (143 for Java) is an error.
+    ///
+    /// # Errors
+    /// When it does not stop in time, or ends badly.
+    pub fn stop(&mut self) -> Result<()> {
+        let process = self.process.take().with_context(|| format!("{} does not run", self.kind))?;
+        let status = process.terminate(STOP_LIMIT)?;
+        let expected = if self.kind == Kind::Kafka { 143 } else { 0 };
+        ensure!(status.code() == Some(expected), "{} ended with {status} after SIGTERM", self.kind);
+        Ok(())
+    }
+
+    /// Kills the process with SIGKILL.
+    ///
+    /// # Errors
+    /// When it does not run.
+    pub fn kill(&mut self) -> Result<()> {
+        self.process.take().with_context(|| format!("{} does not run", self.kind))?.kill()
+    }
+
+    /// The running process.
+    ///
+    /// # Errors
+    /// When it is stopped.
+    pub fn process(&mut self) -> Result<&mut Process> {
+        let kind = self.kind;
+        self.process.as_mut().with_context(|| format!("{kind} does not run"))
+    }
+
+    /// Which program this is.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// `host:port` for clients.
+    #[must_use]
+    pub fn bootstrap(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
+    /// The folder of `log.dirs`.
+    #[must_use]
+    pub fn data(&self) -> &Path {
+        &self.data
+    }
+
+    /// The ZooKeeper of a real Kafka.
+    ///
+    /// # Errors
+    /// When this is a Blumfeld.
+    pub fn zookeeper(&self) -> Result<&Zookeeper> {
+        self.zookeeper.as_deref().with_context(|| format!("{} has no ZooKeeper", self.kind))
+    }
+
+    /// Everything that the process printed, over all its starts.
+    ///
+    /// # Errors
+    /// When the log cannot be read.
+    pub fn log(&self) -> Result<String> {
+        Ok(String::from_utf8_lossy(&std::fs::read(self.log_path())?).into_owned())
+    }
+
+    /// The properties file, as written by the last start.
+    #[must_use]
+    pub fn properties_path(&self) -> PathBuf {
+        self.folder.path().join("server.properties")
+    }
+
+    fn log_path(&self) -> PathBuf {
+        self.folder.path().join("broker.log")
+    }
+
+    fn properties(&self) -> Result<String> {
+        let mut lines: Vec<(String, String)> = [
+            ("broker.id", "0".to_owned()),
+            ("listeners", format!("PLAINTEXT://127.0.0.1:{}", self.port)),
+            ("log.dirs", self.data.to_string_lossy().into_owned()),
+            ("num.partitions", "3".to_owned()),
+            ("offsets.topic.replication.factor", "1".to_owned()),
+            ("transaction.state.log.replication.factor", "1".to_owned()),
+            ("transaction.state.log.min.isr", "1".to_owned()),
+            ("group.initial.rebalance.delay.ms", "0".to_owned()),
+        ]
+        .map(|(key, value)| (key.to_owned(), value))
+        .to_vec();
+        match &self.zookeeper {
+            Some(zookeeper) => lines.push(("zookeeper.connect".to_owned(), zookeeper.address())),
+            None => lines.push(("blumfeld.http.address".to_owned(), format!("127.0.0.1:{}", ports::free()?))),
+        }
+        for (key, value) in &self.options.properties {
+            lines.retain(|(known, _)| known != key);
+            lines.push((key.clone(), value.clone()));
+        }
+        Ok(lines.iter().map(|(key, value)| format!("{key}={value}\n")).collect())
+    }
+
+    fn command(&self) -> Result<Command> {
+        std::fs::create_dir_all(&self.data)?;
+        let properties = self.properties_path();
+        std::fs::write(&properties, self.properties()?)?;
+        match self.kind {
+            Kind::Blumfeld => {
+                let binary = cache::blumfeld_binary()?;
+                let mut command = match self.options.address_space {
+                    None => Command::new(&binary),
+                    Some(bytes) => {
+                        let mut command = Command::new("prlimit");
+                        command.arg(format!("--as={bytes}")).arg(&binary);
+                        command
+                    }
+                };
+                command.arg("server").arg(&properties).current_dir(self.folder.path());
+                Ok(command)
+            }
+            Kind::Kafka => self.kafka_command(&properties),
+        }
+    }
+
+    fn kafka_command(&self, properties: &Path) -> Result<Command> {
+        let log4j = self.folder.path().join("log4j.properties");
+        std::fs::write(
+            &log4j,
+            "log4j.rootLogger=INFO, out\nlog4j.appender.out=org.apache.log4j.ConsoleAppender\n\
+             log4j.appender.out.layout=org.apache.log4j.PatternLayout\n\
+             log4j.appender.out.layout.ConversionPattern=[%d] %p %m (%c)%n\n\
+             log4j.logger.org.apache.zookeeper=WARN\nlog4j.logger.kafka.server.KafkaConfig=WARN\n",
+        )?;
+        let small = ["-Xmx1G", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"].map(str::to_owned).to_vec();
+        let mut options =
+            if self.options.java_options.is_empty() { small } else { self.options.java_options.clone() };
+        options.push(format!("-Dlog4j.configuration=file:{}", log4j.display()));
+        let options: Vec<&str> = options.iter().map(String::as_str).collect();
+        let properties = properties.to_string_lossy();
+        let mut command = java::command(Jars::Kafka39, &options, "kafka.Kafka", &[&properties])?;
+        command.current_dir(self.folder.path());
+        Ok(command)
+    }
+}

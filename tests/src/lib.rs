@@ -1,0 +1,15 @@
+//! Helpers for the end-to-end suites: brokers of both kinds, real clients, raw connections.
+//!
+//! A suite starts what it needs in folders of its own on loopback ports of its own, waits for conditions with
+//! a deadline, and ends only the processes that it started. What a suite needs from outside is installed by
+//! `cargo xtask setup`.
+
+pub mod broker;
+pub mod cache;
+pub mod clients;
+pub mod java;
+pub mod ports;
+pub mod process;
+pub mod raw;
+pub mod wait;
+pub mod zookeeper;

@@ -1,0 +1,249 @@
+//! A ZooKeeper server of one node, from the real Kafka's jars, and a small client for its tree.
+//!
+//! The client speaks the public protocol: length-prefixed frames, a connect handshake, then requests with an
+//! xid and an operation code. It knows what moving a tree needs: create, get, children.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::java::{self, Jars};
+use crate::ports;
+use crate::process::Process;
+use crate::wait;
+
+const START_LIMIT: Duration = Duration::from_secs(60);
+const ANSWER_LIMIT: Duration = Duration::from_secs(30);
+
+/// A running server.
+#[derive(Debug)]
+pub struct Zookeeper {
+    process: Process,
+    port: u16,
+}
+
+impl Zookeeper {
+    /// Starts a server with its data below `folder`.
+    ///
+    /// # Errors
+    /// When it does not answer within a minute.
+    pub fn start(folder: &Path) -> Result<Self> {
+        std::fs::create_dir_all(folder)?;
+        let port = ports::free()?;
+        let config = folder.join("zookeeper.properties");
+        let data = folder.join("zookeeper");
+        std::fs::write(
+            &config,
+            format!(
+                "tickTime=2000\ndataDir={}\nclientPort={port}\nclientPortAddress=127.0.0.1\n\
+                 maxClientCnxns=0\nadmin.enableServer=false\n4lw.commands.whitelist=*\n",
+                data.display()
+            ),
+        )?;
+        let options = ["-Xmx256M", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"];
+        let class = "org.apache.zookeeper.server.quorum.QuorumPeerMain";
+        let config = config.to_string_lossy();
+        let mut command = java::command(Jars::Kafka39, &options, class, &[&config])?;
+        let mut process = Process::spawn("ZooKeeper", &mut command, &folder.join("zookeeper.log"))?;
+        wait::until("ZooKeeper's imok", START_LIMIT, || {
+            ensure!(process.is_running()?, "ZooKeeper ended:\n{}", process.log_tail(30));
+            Ok(is_ok(port).ok().filter(|ok| *ok))
+        })?;
+        Ok(Self { process, port })
+    }
+
+    /// `host:port` of the server.
+    #[must_use]
+    pub fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
+    /// The process id.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.process.id()
+    }
+}
+
+fn is_ok(port: u16) -> Result<bool> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+    stream.set_read_timeout(Some(ANSWER_LIMIT))?;
+    stream.write_all(b"ruok")?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer)?;
+    Ok(answer == b"imok")
+}
+
+/// A session with a server.
+#[derive(Debug)]
+pub struct ZookeeperClient {
+    stream: TcpStream,
+    next_xid: i32,
+}
+
+const CREATE: i32 = 1;
+const GET_DATA: i32 = 4;
+const GET_CHILDREN: i32 = 8;
+const NO_NODE: i32 = -101;
+
+impl ZookeeperClient {
+    /// Opens a session.
+    ///
+    /// # Errors
+    /// When the server cannot be reached or refuses.
+    pub fn connect(address: &str) -> Result<Self> {
+        let stream =
+            TcpStream::connect(address).with_context(|| format!("cannot reach ZooKeeper {address}"))?;
+        stream.set_read_timeout(Some(ANSWER_LIMIT))?;
+        let mut client = Self { stream, next_xid: 1 };
+        let mut hello = Vec::new();
+        put_int(&mut hello, 0);
+        hello.extend_from_slice(&0_i64.to_be_bytes());
+        put_int(&mut hello, 30_000);
+        hello.extend_from_slice(&0_i64.to_be_bytes());
+        put_bytes(&mut hello, &[0; 16])?;
+        client.write_frame(&hello)?;
+        let answer = client.read_frame()?;
+        ensure!(answer.len() >= 16, "a short answer to the handshake");
+        Ok(client)
+    }
+
+    /// Creates a persistent node that everybody may change.
+    ///
+    /// # Errors
+    /// When the server refuses, for instance because the node exists.
+    pub fn create(&mut self, path: &str, data: &[u8]) -> Result<()> {
+        let mut body = Vec::new();
+        put_bytes(&mut body, path.as_bytes())?;
+        put_bytes(&mut body, data)?;
+        put_int(&mut body, 1);
+        put_int(&mut body, 31);
+        put_bytes(&mut body, b"world")?;
+        put_bytes(&mut body, b"anyone")?;
+        put_int(&mut body, 0);
+        match self.call(CREATE, &body)? {
+            (0, _) => Ok(()),
+            (error, _) => bail!("cannot create {path}: error {error}"),
+        }
+    }
+
+    /// The data of a node, or `None` when there is no such node.
+    ///
+    /// # Errors
+    /// When the server answers with another error.
+    pub fn data(&mut self, path: &str) -> Result<Option<Vec<u8>>> {
+        let (error, answer) = self.read_call(GET_DATA, path)?;
+        match error {
+            0 => Ok(Some(Reader(&answer).bytes()?)),
+            NO_NODE => Ok(None),
+            _ => bail!("cannot read {path}: error {error}"),
+        }
+    }
+
+    /// The names of a node's children, sorted.
+    ///
+    /// # Errors
+    /// When there is no such node.
+    pub fn children(&mut self, path: &str) -> Result<Vec<String>> {
+        let (error, answer) = self.read_call(GET_CHILDREN, path)?;
+        ensure!(error == 0, "cannot list {path}: error {error}");
+        let mut reader = Reader(&answer);
+        let count = reader.int()?;
+        let mut names = Vec::new();
+        for _ in 0..count {
+            names.push(String::from_utf8(reader.bytes()?)?);
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    /// All nodes below `root` with their data, parents first.
+    ///
+    /// # Errors
+    /// When the tree cannot be read.
+    pub fn tree(&mut self, root: &str) -> Result<Vec<(String, Vec<u8>)>> {
+        let mut nodes = Vec::new();
+        let mut open = vec![root.to_owned()];
+        while let Some(path) = open.pop() {
+            let Some(data) = self.data(&path)? else { continue };
+            for child in self.children(&path)?.into_iter().rev() {
+                open.push(if path == "/" { format!("/{child}") } else { format!("{path}/{child}") });
+            }
+            nodes.push((path, data));
+        }
+        Ok(nodes)
+    }
+
+    fn read_call(&mut self, operation: i32, path: &str) -> Result<(i32, Vec<u8>)> {
+        let mut body = Vec::new();
+        put_bytes(&mut body, path.as_bytes())?;
+        body.push(0);
+        self.call(operation, &body)
+    }
+
+    /// Error code and body of the answer.
+    fn call(&mut self, operation: i32, body: &[u8]) -> Result<(i32, Vec<u8>)> {
+        let xid = self.next_xid;
+        self.next_xid += 1;
+        let mut request = Vec::new();
+        put_int(&mut request, xid);
+        put_int(&mut request, operation);
+        request.extend_from_slice(body);
+        self.write_frame(&request)?;
+        let answer = self.read_frame()?;
+        let mut reader = Reader(&answer);
+        let got = reader.int()?;
+        ensure!(got == xid, "answer {got} to request {xid}");
+        reader.take(8)?;
+        Ok((reader.int()?, reader.0.to_vec()))
+    }
+
+    fn write_frame(&mut self, body: &[u8]) -> Result<()> {
+        let mut frame = Vec::new();
+        put_bytes(&mut frame, body)?;
+        Ok(self.stream.write_all(&frame)?)
+    }
+
+    fn read_frame(&mut self) -> Result<Vec<u8>> {
+        let mut size = [0; 4];
+        self.stream.read_exact(&mut size)?;
+        let mut body = vec![0; usize::try_from(i32::from_be_bytes(size))?];
+        self.stream.read_exact(&mut body)?;
+        Ok(body)
+    }
+}
+
+fn put_int(to: &mut Vec<u8>, value: i32) {
+    to.extend_from_slice(&value.to_be_bytes());
+}
+
+fn put_bytes(to: &mut Vec<u8>, bytes: &[u8]) -> Result<()> {
+    put_int(to, i32::try_from(bytes.len())?);
+    to.extend_from_slice(bytes);
+    Ok(())
+}
+
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, count: usize) -> Result<&'a [u8]> {
+        let (head, tail) = self.0.split_at_checked(count).context("a short answer")?;
+        self.0 = tail;
+        Ok(head)
+    }
+
+    fn int(&mut self) -> Result<i32> {
+        Ok(i32::from_be_bytes(self.take(4)?.try_into()?))
+    }
+
+    fn bytes(&mut self) -> Result<Vec<u8>> {
+        let length = self.int()?;
+        if length < 0 {
+            return Ok(Vec::new());
+        }
+        Ok(self.take(usize::try_from(length)?)?.to_vec())
+    }
+}
