@@ -4,8 +4,10 @@
 //! a deadline, and ends only the processes that it started. What a suite needs from outside is installed by
 //! `cargo xtask setup`.
 
+pub mod batch;
 pub mod broker;
 pub mod cache;
+pub mod calls;
 pub mod clients;
 pub mod java;
 pub mod ports;

@@ -1,39 +1,14 @@
 //! Every client creates a topic, writes with every codec, and reads all back by partition, before and after a
 //! restart of the broker. With `BLUMFELD_TEST_TARGET=kafka` the same runs against the real one.
 
-use std::time::Duration;
-
-use anyhow::{Result, bail};
+use anyhow::Result;
 use interop::broker::{Broker, Kind, Options};
+use interop::calls::end_offset;
 use interop::clients::{CODECS, Client, Read, judge};
 use interop::java::Jars;
-use interop::raw::Connection;
-use interop::wait;
-use kafka_protocol::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic};
-use kafka_protocol::messages::{BrokerId, ListOffsetsRequest, TopicName};
-use kafka_protocol::protocol::StrBytes;
 
 const PARTITIONS: usize = 3;
 const COUNT: usize = 200;
-
-fn end_offset(bootstrap: &str, topic: &str, partition: usize) -> Result<i64> {
-    let partition =
-        ListOffsetsPartition::default().with_partition_index(i32::try_from(partition)?).with_timestamp(-1);
-    let topic = ListOffsetsTopic::default()
-        .with_name(TopicName(StrBytes::from_string(topic.to_owned())))
-        .with_partitions(vec![partition]);
-    let request = ListOffsetsRequest::default().with_replica_id(BrokerId(-1)).with_topics(vec![topic]);
-    // A broker that has just started may not know its partitions yet.
-    wait::until("an end offset", Duration::from_secs(30), || {
-        let response = Connection::open(bootstrap)?.call(1, &request)?;
-        let answer = &response.topics[0].partitions[0];
-        match answer.error_code {
-            0 => Ok(Some(answer.offset)),
-            3 | 5 | 6 => Ok(None),
-            code => bail!("ListOffsets: error {code}"),
-        }
-    })
-}
 
 fn read_all(reader: Client, bootstrap: &str, topic: &str) -> Result<Vec<Vec<Read>>> {
     (0..PARTITIONS)

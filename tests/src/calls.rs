@@ -1,0 +1,240 @@
+//! Calls that suites make again and again: topics, end offsets, raw produce and fetch.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use bytes::{Bytes, BytesMut};
+use kafka_protocol::messages::create_topics_request::{CreatableTopic, CreatableTopicConfig};
+use kafka_protocol::messages::fetch_request::{FetchPartition, FetchTopic};
+use kafka_protocol::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic};
+use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
+use kafka_protocol::messages::metadata_response::MetadataResponseTopic;
+use kafka_protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
+use kafka_protocol::messages::produce_response::PartitionProduceResponse;
+use kafka_protocol::messages::{
+    BrokerId, CreateTopicsRequest, DeleteTopicsRequest, FetchRequest, InitProducerIdRequest,
+    ListOffsetsRequest, MetadataRequest, ProduceRequest, TopicName,
+};
+use kafka_protocol::protocol::StrBytes;
+
+use crate::raw::Connection;
+use crate::wait;
+
+/// How long a broker may take until a partition serves.
+pub const SERVE_LIMIT: Duration = Duration::from_secs(60);
+
+/// UNKNOWN_TOPIC_OR_PARTITION, LEADER_NOT_AVAILABLE, NOT_LEADER_OR_FOLLOWER: what a client asks again after.
+pub const NOT_YET: [i16; 3] = [3, 5, 6];
+
+/// A topic name for the crate `kafka-protocol`.
+#[must_use]
+pub fn topic_name(name: &str) -> TopicName {
+    TopicName(StrBytes::from_string(name.to_owned()))
+}
+
+/// A `CreateTopics` request for one topic with replication factor 1.
+#[must_use]
+pub fn create_topics_request(topic: &str, partitions: i32, configs: &[(&str, &str)]) -> CreateTopicsRequest {
+    let text = |text: &str| StrBytes::from_string(text.to_owned());
+    let configs = configs
+        .iter()
+        .map(|(key, value)| {
+            CreatableTopicConfig::default().with_name(text(key)).with_value(Some(text(value)))
+        })
+        .collect();
+    let topic = CreatableTopic::default()
+        .with_name(topic_name(topic))
+        .with_num_partitions(partitions)
+        .with_replication_factor(1)
+        .with_configs(configs);
+    CreateTopicsRequest::default().with_topics(vec![topic]).with_timeout_ms(60_000)
+}
+
+/// Creates a topic and waits until all its partitions have a leader.
+///
+/// # Errors
+/// When the broker refuses.
+pub fn create_topic(bootstrap: &str, topic: &str, partitions: i32, configs: &[(&str, &str)]) -> Result<()> {
+    let mut connection = Connection::open(bootstrap)?;
+    let response = connection.call(4, &create_topics_request(topic, partitions, configs))?;
+    let answer = response.topics.first().context("no topic in the answer")?;
+    ensure!(answer.error_code == 0, "CreateTopics: {answer:?}");
+    wait_for_leaders(bootstrap, topic, usize::try_from(partitions)?)
+}
+
+/// Waits until `topic` has `partitions` partitions with a leader each.
+///
+/// # Errors
+/// When that does not happen in time.
+pub fn wait_for_leaders(bootstrap: &str, topic: &str, partitions: usize) -> Result<()> {
+    let mut connection = Connection::open(bootstrap)?;
+    wait::until(&format!("leaders of {topic}"), SERVE_LIMIT, || {
+        let described = describe_topic(&mut connection, topic)?;
+        let led = described.partitions.iter().filter(|p| p.leader_id.0 >= 0).count();
+        Ok((described.error_code == 0 && led == partitions).then_some(()))
+    })
+}
+
+/// What `Metadata` says of a topic, without creating it.
+///
+/// # Errors
+/// When no answer comes.
+pub fn describe_topic(connection: &mut Connection, topic: &str) -> Result<MetadataResponseTopic> {
+    let topic = MetadataRequestTopic::default().with_name(Some(topic_name(topic)));
+    let request =
+        MetadataRequest::default().with_topics(Some(vec![topic])).with_allow_auto_topic_creation(false);
+    let response = connection.call(10, &request)?;
+    response.topics.into_iter().next().context("no topic in the answer")
+}
+
+/// Deletes a topic.
+///
+/// # Errors
+/// When the broker refuses.
+pub fn delete_topic(bootstrap: &str, topic: &str) -> Result<()> {
+    let request =
+        DeleteTopicsRequest::default().with_topic_names(vec![topic_name(topic)]).with_timeout_ms(60_000);
+    let response = Connection::open(bootstrap)?.call(3, &request)?;
+    let answer = response.responses.first().context("no topic in the answer")?;
+    ensure!(answer.error_code == 0, "DeleteTopics: {answer:?}");
+    Ok(())
+}
+
+/// The offset for a timestamp, -1 (latest) and -2 (earliest) included.
+///
+/// # Errors
+/// When the partition does not serve in time, or answers with an error.
+pub fn offset_at(bootstrap: &str, topic: &str, partition: usize, timestamp: i64) -> Result<i64> {
+    let partition = ListOffsetsPartition::default()
+        .with_partition_index(i32::try_from(partition)?)
+        .with_timestamp(timestamp);
+    let topic = ListOffsetsTopic::default().with_name(topic_name(topic)).with_partitions(vec![partition]);
+    let request = ListOffsetsRequest::default().with_replica_id(BrokerId(-1)).with_topics(vec![topic]);
+    wait::until("an answer of ListOffsets", SERVE_LIMIT, || {
+        let response = Connection::open(bootstrap)?.call(1, &request)?;
+        let answer = response.topics.first().and_then(|t| t.partitions.first()).context("an empty answer")?;
+        match answer.error_code {
+            0 => Ok(Some(answer.offset)),
+            code if NOT_YET.contains(&code) => Ok(None),
+            code => bail!("ListOffsets: error {code}"),
+        }
+    })
+}
+
+/// The offset after the last record that a consumer sees.
+///
+/// # Errors
+/// As [`offset_at`].
+pub fn end_offset(bootstrap: &str, topic: &str, partition: usize) -> Result<i64> {
+    offset_at(bootstrap, topic, partition, -1)
+}
+
+/// A `Produce` request with one batch for one partition.
+#[must_use]
+pub fn produce_request(topic: &str, partition: i32, batch: Bytes, acks: i16) -> ProduceRequest {
+    let partition = PartitionProduceData::default().with_index(partition).with_records(Some(batch));
+    let topic = TopicProduceData::default().with_name(topic_name(topic)).with_partition_data(vec![partition]);
+    ProduceRequest::default().with_acks(acks).with_timeout_ms(30_000).with_topic_data(vec![topic])
+}
+
+/// Produces one batch with acks -1 and returns the partition's answer.
+///
+/// # Errors
+/// When no well-formed answer comes.
+pub fn produce(
+    connection: &mut Connection,
+    topic: &str,
+    partition: i32,
+    batch: Bytes,
+) -> Result<PartitionProduceResponse> {
+    let response = connection.call(9, &produce_request(topic, partition, batch, -1))?;
+    let topic = response.responses.into_iter().next().context("no topic in the answer")?;
+    topic.partition_responses.into_iter().next().context("no partition in the answer")
+}
+
+/// A new producer id and its epoch.
+///
+/// # Errors
+/// When the broker gives none in time.
+pub fn init_producer_id(connection: &mut Connection) -> Result<(i64, i16)> {
+    let request = InitProducerIdRequest::default().with_transaction_timeout_ms(60_000);
+    wait::until("a producer id", SERVE_LIMIT, || {
+        let response = connection.call(4, &request)?;
+        Ok((response.error_code == 0).then_some((response.producer_id.0, response.producer_epoch)))
+    })
+}
+
+/// A `Fetch` request for one partition, without a session.
+#[must_use]
+pub fn fetch_request(topic: &str, partition: i32, offset: i64, max_bytes: i32) -> FetchRequest {
+    let partition = FetchPartition::default()
+        .with_partition(partition)
+        .with_fetch_offset(offset)
+        .with_current_leader_epoch(-1)
+        .with_partition_max_bytes(max_bytes);
+    let topic = FetchTopic::default().with_topic(topic_name(topic)).with_partitions(vec![partition]);
+    FetchRequest::default()
+        .with_replica_id(BrokerId(-1))
+        .with_max_wait_ms(100)
+        .with_min_bytes(1)
+        .with_max_bytes(i32::MAX)
+        .with_session_epoch(-1)
+        .with_topics(vec![topic])
+}
+
+/// Reads the bytes of all batches from `offset` up to the end.
+///
+/// # Errors
+/// When the broker answers with an error, or with bytes that are no batches.
+pub fn fetch_all(bootstrap: &str, topic: &str, partition: usize, offset: i64) -> Result<Vec<Bytes>> {
+    let end = end_offset(bootstrap, topic, partition)?;
+    let mut connection = Connection::open(bootstrap)?;
+    let (mut next, mut batches) = (offset, Vec::new());
+    while next < end {
+        let request = fetch_request(topic, i32::try_from(partition)?, next, 1 << 20);
+        let response = connection.call(11, &request)?;
+        let answer =
+            response.responses.first().and_then(|t| t.partitions.first()).context("an empty answer")?;
+        ensure!(answer.error_code == 0, "Fetch at {next}: error {}", answer.error_code);
+        let got = whole_batches(answer.records.clone().unwrap_or_default());
+        let last = got.last().with_context(|| format!("nothing at {next} of {end}"))?;
+        next = last_offset(last)? + 1;
+        batches.extend(got);
+    }
+    Ok(batches)
+}
+
+/// Splits what a fetch returned; a batch that was cut off at the end is left out.
+#[must_use]
+pub fn whole_batches(mut bytes: Bytes) -> Vec<Bytes> {
+    let mut batches = Vec::new();
+    while let Some(size) = bytes.get(8..12) {
+        let size = size.try_into().map(u32::from_be_bytes).unwrap_or(u32::MAX);
+        let whole = usize::try_from(size).unwrap_or(usize::MAX).saturating_add(12);
+        if whole > bytes.len() {
+            break;
+        }
+        batches.push(bytes.split_to(whole));
+    }
+    batches
+}
+
+/// The offset of a batch's last record.
+///
+/// # Errors
+/// When the bytes end before the header does.
+pub fn last_offset(batch: &[u8]) -> Result<i64> {
+    let base = batch.get(..8).context("a short batch")?.try_into().map(i64::from_be_bytes)?;
+    let delta = batch.get(23..27).context("a short batch")?.try_into().map(i32::from_be_bytes)?;
+    Ok(base + i64::from(delta))
+}
+
+/// The bytes of all batches in one piece.
+#[must_use]
+pub fn joined(batches: &[Bytes]) -> Bytes {
+    let mut all = BytesMut::new();
+    for batch in batches {
+        all.extend_from_slice(batch);
+    }
+    all.freeze()
+}
