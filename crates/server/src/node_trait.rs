@@ -1,0 +1,50 @@
+//! What the server asks of a node. The broker is one; tests play others.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use net::FrameHandler;
+
+/// Tells the server that [`Node::poll`] must come in this time at the latest.
+pub type DeadlineHook = Arc<dyn Fn(Duration) + Send + Sync>;
+
+/// Whether a node serves requests, and what it is doing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Readiness {
+    /// Whether it serves.
+    pub ready: bool,
+    /// What it is doing, in one line.
+    pub state: String,
+}
+
+/// A node: a library that serves requests, starts no thread and opens no socket.
+pub trait Node: FrameHandler {
+    /// The id under which it serves.
+    fn id(&self) -> i32;
+
+    /// Ends what has waited long enough. Never blocks. Returns how long it need not be called again; none: for
+    /// ever, unless the hook says otherwise.
+    fn poll(&self) -> Option<Duration>;
+
+    /// Does what is due on the disks, and returns how long it need not be called again. May block.
+    fn housekeep(&self) -> Duration;
+
+    /// `hook` is called when [`poll`](Self::poll) must come earlier than it said. Called once.
+    fn on_earlier_deadline(&self, hook: DeadlineHook);
+
+    /// Answers what waits and closes everything. May block. Nothing else is called after it, except what only
+    /// asks.
+    fn shut_down(&self);
+
+    /// Its metrics as text of the OpenMetrics format, with the final `# EOF`.
+    fn render_metrics(&self) -> String;
+
+    /// Whether it serves.
+    fn readiness(&self) -> Readiness;
+
+    /// How far the loading of the logs is, as JSON.
+    fn recovery(&self) -> String;
+
+    /// What is known of a partition and why it is so, as JSON; none: there is no such partition.
+    fn explain(&self, topic: &str, partition: i32) -> Option<String>;
+}

@@ -1,0 +1,272 @@
+//! The life of a server: ports are taken, the node starts, listeners open, and one day all is closed in order.
+//!
+//! The order of the end: nothing new is accepted, requests in service are answered, the node answers what
+//! waits and closes its logs, what is left of connections is ended. A second signal ends the process at once.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use net::listener::{BindError, BoundListener, Listener};
+use net::table::ConnectionTable;
+use thiserror::Error;
+use tokio::net::TcpListener;
+use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::http::{self, HttpError, Watched};
+use crate::metrics::ServerMetrics;
+use crate::node_trait::Node;
+use crate::settings::ServerSettings;
+use crate::start_block::StartBlock;
+use crate::ticker::Ticker;
+
+/// How long the last answers may take to be written.
+const LAST_WORDS: Duration = Duration::from_millis(200);
+/// The exit code of a process that a second signal ends.
+const FORCED: i32 = 130;
+
+/// Why a server did not start, or did not end well.
+#[derive(Debug, Error)]
+pub enum RunError {
+    /// A listener cannot be had.
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    /// A listener's port was taken after it was bound.
+    #[error("listener {name}: {error}")]
+    Listen {
+        /// The listener.
+        name: Arc<str>,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// The HTTP page cannot be had.
+    #[error(transparent)]
+    Http(#[from] HttpError),
+    /// The node did not start.
+    #[error("{0}")]
+    Node(String),
+    /// The system gave no threads or signals.
+    #[error("the system refuses what every process gets: {0}")]
+    System(#[from] io::Error),
+}
+
+/// One listener that has its port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bound {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its address, with the port that was chosen if none was asked for.
+    pub address: SocketAddr,
+}
+
+/// Serves until the process is asked to stop (SIGTERM, SIGINT). `start` makes the node, knowing the ports; it
+/// may take its time. Returns when everything is closed.
+///
+/// # Errors
+/// If the server does not start, with one line to tell the operator.
+pub fn run<F>(settings: ServerSettings, start: F) -> Result<(), RunError>
+where
+    F: FnOnce(&[Bound]) -> Result<Arc<dyn Node>, String> + Send + 'static,
+{
+    let runtime = runtime(&settings)?;
+    let result = runtime.block_on(async {
+        let stop = CancellationToken::new();
+        let signals = tokio::spawn(stop_on_signals(signal_pair()?, stop.clone()));
+        let result = serve(settings, start, stop, |block| block.print(&mut io::stdout().lock())).await;
+        signals.abort();
+        result
+    });
+    // A cold read that is still under way is nobody's any more.
+    runtime.shutdown_timeout(LAST_WORDS);
+    result
+}
+
+fn runtime(settings: &ServerSettings) -> io::Result<Runtime> {
+    Builder::new_multi_thread()
+        .worker_threads(settings.network_threads)
+        .max_blocking_threads(settings.blocking_threads)
+        .thread_name("network")
+        .enable_all()
+        .build()
+}
+
+fn signal_pair() -> io::Result<(Signal, Signal)> {
+    Ok((signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?))
+}
+
+/// The first signal stops the server, the second one ends the process.
+async fn stop_on_signals((mut terminate, mut interrupt): (Signal, Signal), stop: CancellationToken) {
+    let mut next = async || {
+        tokio::select! {
+            _ = terminate.recv() => "SIGTERM",
+            _ = interrupt.recv() => "SIGINT",
+        }
+    };
+    let name = next().await;
+    tracing::info!("{name}: stopping; a second signal ends at once");
+    stop.cancel();
+    let name = next().await;
+    tracing::error!("{name} again: ending at once, logs will be recovered at the next start");
+    std::process::exit(FORCED);
+}
+
+/// Serves until `stop`; `say` is given the start block when all is open.
+async fn serve<F, S>(
+    settings: ServerSettings,
+    start: F,
+    stop: CancellationToken,
+    say: S,
+) -> Result<(), RunError>
+where
+    F: FnOnce(&[Bound]) -> Result<Arc<dyn Node>, String> + Send + 'static,
+    S: FnOnce(&StartBlock<'_>) -> io::Result<()>,
+{
+    let bound = settings.listeners.iter().cloned().map(BoundListener::bind).collect::<Result<Vec<_>, _>>()?;
+    let watched = Watched { stopping: stop.clone(), ..Watched::default() };
+    let page = open_page(&settings, &watched)?;
+    let ports: Vec<_> = bound
+        .iter()
+        .map(|listener| Bound { name: Arc::clone(&listener.settings().name), address: listener.address() })
+        .collect();
+    let started = tokio::task::spawn_blocking(move || start(&ports)).await;
+    let node = started.unwrap_or_else(|error| Err(error.to_string())).map_err(RunError::Node)?;
+    let served = open(&settings, &node, bound, &watched).await;
+    let served = match served {
+        Ok(served) => served,
+        Err(error) => {
+            shut_down(&node).await;
+            return Err(error);
+        }
+    };
+    let block = StartBlock {
+        id: node.id(),
+        listeners: &served.listeners,
+        http: page.as_ref().map(|page| page.address),
+        http_moved: page.as_ref().is_some_and(|page| page.moved),
+        about: &settings.about,
+    };
+    if let Err(error) = say(&block) {
+        tracing::warn!(%error, "standard output takes no start block");
+    }
+    let accepting = served.accept(&stop);
+    stop.cancelled().await;
+    accepting.stop(&node, settings.drain).await;
+    if let Some(page) = page {
+        page.stop.cancel();
+        // Whoever is still reading a page is left alone.
+        let _ = tokio::time::timeout(LAST_WORDS, page.task).await;
+    }
+    tracing::info!("shut down completed");
+    Ok(())
+}
+
+/// The HTTP page.
+struct Page {
+    address: SocketAddr,
+    moved: bool,
+    task: JoinHandle<()>,
+    stop: CancellationToken,
+}
+
+fn open_page(settings: &ServerSettings, watched: &Watched) -> Result<Option<Page>, RunError> {
+    if settings.http.address.is_empty() {
+        return Ok(None);
+    }
+    let listener: TcpListener = http::bind(&settings.http)?;
+    let address = listener.local_addr()?;
+    let stop = CancellationToken::new();
+    let expected = settings.http.address.rsplit_once(':').and_then(|(_, port)| port.parse().ok());
+    let moved = !settings.http.asked && expected != Some(address.port());
+    let task = tokio::spawn(http::serve(listener, watched.clone(), stop.clone()));
+    Ok(Some(Page { address, moved, task, stop }))
+}
+
+/// A server whose listeners listen, though nobody accepts yet.
+struct Served {
+    listeners: Vec<Listener>,
+    table: Arc<ConnectionTable>,
+    clock: Ticker,
+    disks: Ticker,
+}
+
+async fn open(
+    settings: &ServerSettings,
+    node: &Arc<dyn Node>,
+    bound: Vec<BoundListener>,
+    watched: &Watched,
+) -> Result<Served, RunError> {
+    let poller = Arc::clone(node);
+    let clock = Ticker::start("deadlines", move || poller.poll())?;
+    let waker = clock.waker();
+    node.on_earlier_deadline(Arc::new(move |rest| waker.wake_within(rest)));
+    // A deadline may have been set before the hook was there.
+    clock.waker().wake_within(Duration::ZERO);
+    let keeper = Arc::clone(node);
+    let disks = Ticker::start("disks", move || Some(keeper.housekeep()))?;
+    let table = ConnectionTable::new(settings.limits.clone());
+    let mut listeners = Vec::with_capacity(bound.len());
+    for listener in bound {
+        let name = Arc::clone(&listener.settings().name);
+        let handler: Arc<dyn net::FrameHandler> = Arc::<dyn Node>::clone(node);
+        let listener = listener.listen(Arc::clone(&table), handler);
+        listeners.push(listener.map_err(|error| RunError::Listen { name, error })?);
+    }
+    let counters = listeners.iter().map(|l| (Arc::clone(&l.settings().name), l.counters())).collect();
+    let metrics = ServerMetrics::new(counters, Handle::current());
+    // Set once: a server runs once.
+    let _ = watched.running.set((Arc::clone(node), metrics));
+    Ok(Served { listeners, table, clock, disks })
+}
+
+impl Served {
+    /// Begins to accept on every listener.
+    fn accept(self, stop: &CancellationToken) -> Accepting {
+        let tasks = self.listeners.into_iter().map(|listener| tokio::spawn(listener.run(stop.clone())));
+        Accepting { tasks: tasks.collect(), table: self.table, clock: self.clock, disks: self.disks }
+    }
+}
+
+/// A server at work.
+struct Accepting {
+    tasks: Vec<JoinHandle<()>>,
+    table: Arc<ConnectionTable>,
+    clock: Ticker,
+    disks: Ticker,
+}
+
+impl Accepting {
+    /// Ends all in order. The listeners have been told to stop.
+    async fn stop(self, node: &Arc<dyn Node>, drain: Duration) {
+        for task in self.tasks {
+            if let Err(error) = task.await {
+                tracing::error!(%error, "a listener has panicked");
+            }
+        }
+        self.table.drain();
+        // Who is not done by then gets his answer below, or none.
+        let _ = tokio::time::timeout(drain, self.table.emptied()).await;
+        let disks = self.disks;
+        if let Err(error) = tokio::task::spawn_blocking(move || disks.stop()).await {
+            tracing::error!(%error, "the thread of the disks did not end");
+        }
+        shut_down(node).await;
+        let _ = tokio::time::timeout(LAST_WORDS, self.table.emptied()).await;
+        self.table.end_all();
+        let _ = tokio::time::timeout(LAST_WORDS, self.table.emptied()).await;
+        self.clock.stop();
+    }
+}
+
+async fn shut_down(node: &Arc<dyn Node>) {
+    let node = Arc::clone(node);
+    if let Err(error) = tokio::task::spawn_blocking(move || node.shut_down()).await {
+        tracing::error!(%error, "the node did not close its logs");
+    }
+}
+
+#[cfg(test)]
+mod tests;

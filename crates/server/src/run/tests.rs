@@ -1,0 +1,268 @@
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use net::listener::ListenerSettings;
+use net::table::ConnectionLimits;
+use net::{ConnectionInfo, FrameHandler, Outcome, Part, Reply};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::oneshot;
+
+use super::*;
+use crate::node_trait::{DeadlineHook, Readiness};
+use crate::settings::HttpSettings;
+
+/// Echoes requests, but keeps those of `park` until the end.
+#[derive(Default)]
+struct Double {
+    parked: Mutex<Vec<Reply>>,
+    hook: Mutex<Option<DeadlineHook>>,
+    polls: AtomicUsize,
+    housekeepings: AtomicUsize,
+    shut_down: AtomicBool,
+}
+
+impl FrameHandler for Double {
+    fn handle(&self, _: &Arc<ConnectionInfo>, frame: Bytes, reply: Reply) {
+        if frame.ends_with(b"park") {
+            self.parked.lock().unwrap().push(reply);
+        } else {
+            reply.send(Outcome::Respond(vec![Part::Bytes(frame)]));
+        }
+    }
+}
+
+impl Node for Double {
+    fn id(&self) -> i32 {
+        7
+    }
+
+    fn poll(&self) -> Option<Duration> {
+        self.polls.fetch_add(1, Ordering::SeqCst);
+        None
+    }
+
+    fn housekeep(&self) -> Duration {
+        self.housekeepings.fetch_add(1, Ordering::SeqCst);
+        Duration::from_millis(1)
+    }
+
+    fn on_earlier_deadline(&self, hook: DeadlineHook) {
+        *self.hook.lock().unwrap() = Some(hook);
+    }
+
+    fn shut_down(&self) {
+        for reply in self.parked.lock().unwrap().drain(..) {
+            reply.send(Outcome::Respond(vec![Part::Bytes(Bytes::from_static(b"late"))]));
+        }
+        self.shut_down.store(true, Ordering::SeqCst);
+    }
+
+    fn render_metrics(&self) -> String {
+        String::from("# TYPE double_polls counter\ndouble_polls_total 1\n# EOF\n")
+    }
+
+    fn readiness(&self) -> Readiness {
+        Readiness { ready: true, state: String::from("running") }
+    }
+
+    fn recovery(&self) -> String {
+        String::from("{\"logs\":0}")
+    }
+
+    fn explain(&self, topic: &str, partition: i32) -> Option<String> {
+        (topic == "known").then(|| format!("{{\"partition\":{partition}}}"))
+    }
+}
+
+/// A server in this test's runtime.
+struct Running {
+    node: Arc<Double>,
+    text: String,
+    stop: CancellationToken,
+    task: JoinHandle<Result<(), RunError>>,
+}
+
+impl Running {
+    async fn start(drain: Duration) -> Self {
+        let node = Arc::new(Double::default());
+        let stop = CancellationToken::new();
+        let (said, saying) = oneshot::channel();
+        let (made, token) = (Arc::clone(&node), stop.clone());
+        let task = tokio::spawn(serve(
+            settings(drain),
+            move |_: &[Bound]| Ok(made as Arc<dyn Node>),
+            token,
+            move |block: &StartBlock<'_>| {
+                let mut text = Vec::new();
+                block.print(&mut text)?;
+                said.send(String::from_utf8(text).unwrap()).unwrap();
+                Ok(())
+            },
+        ));
+        let text = saying.await.unwrap();
+        Self { node, text, stop, task }
+    }
+
+    /// The port in the line of the start block that begins with `what`.
+    fn address(&self, what: &str) -> String {
+        let line = self.text.lines().find(|line| line.trim_start().starts_with(what)).unwrap();
+        let start = line.find("127.0.0.1:").unwrap();
+        let end = line[start..].find([' ', '/']).unwrap();
+        String::from(&line[start..start + end])
+    }
+
+    async fn get(&self, path: &str) -> (u16, String) {
+        let mut stream = TcpStream::connect(self.address("watch")).await.unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        let code = answer.split(' ').nth(1).unwrap().parse().unwrap();
+        (code, String::from(answer.split_once("\r\n\r\n").unwrap().1))
+    }
+
+    async fn send(&self, body: &[u8]) -> TcpStream {
+        let mut stream = TcpStream::connect(self.address("listens")).await.unwrap();
+        stream.write_i32(i32::try_from(body.len()).unwrap()).await.unwrap();
+        stream.write_all(body).await.unwrap();
+        stream
+    }
+}
+
+fn settings(drain: Duration) -> ServerSettings {
+    ServerSettings {
+        listeners: vec![ListenerSettings::new("PLAINTEXT", "127.0.0.1", 0)],
+        limits: ConnectionLimits::default(),
+        network_threads: 2,
+        blocking_threads: 2,
+        http: HttpSettings { address: String::from("127.0.0.1:0"), asked: true },
+        drain,
+        about: vec![(String::from("data"), String::from("nowhere"))],
+    }
+}
+
+async fn receive(stream: &mut TcpStream) -> Vec<u8> {
+    let size = stream.read_i32().await.unwrap();
+    let mut body = vec![0; usize::try_from(size).unwrap()];
+    stream.read_exact(&mut body).await.unwrap();
+    body
+}
+
+#[tokio::test]
+async fn the_start_block_tells_where_it_serves_and_ends_with_kafkas_line() {
+    let server = Running::start(Duration::ZERO).await;
+    assert!(server.text.contains("  data      nowhere\n"), "{}", server.text);
+    assert!(server.text.ends_with("\n[KafkaServer id=7] started\n"), "{}", server.text);
+    let body = receive(&mut server.send(b"hello").await).await;
+    assert_eq!(body, b"hello");
+}
+
+#[tokio::test]
+async fn the_page_answers_each_of_its_paths() {
+    let server = Running::start(Duration::ZERO).await;
+    receive(&mut server.send(b"hello").await).await;
+    assert_eq!(server.get("/livez").await, (200, String::from("ok\n")));
+    assert_eq!(server.get("/readyz").await, (200, String::from("running\n")));
+    assert_eq!(server.get("/recovery").await, (200, String::from("{\"logs\":0}")));
+    assert_eq!(
+        server.get("/explain?topic=known&partition=3").await,
+        (200, String::from("{\"partition\":3}"))
+    );
+    assert_eq!(server.get("/explain?topic=unknown").await.0, 404);
+    assert_eq!(server.get("/explain").await.0, 400);
+    assert_eq!(server.get("/nothing").await.0, 404);
+    let (code, metrics) = server.get("/metrics").await;
+    assert_eq!(code, 200);
+    let requests =
+        "kafka_server_socket_server_metrics_request_total{listener=\"PLAINTEXT\",networkProcessor=\"0\"} 1\n";
+    assert!(metrics.contains(requests), "{metrics}");
+    assert!(metrics.ends_with("double_polls_total 1\n# EOF\n"), "{metrics}");
+}
+
+#[tokio::test]
+async fn time_and_disks_have_threads_of_their_own() {
+    let server = Running::start(Duration::ZERO).await;
+    while server.node.housekeepings.load(Ordering::SeqCst) < 3 {
+        tokio::task::yield_now().await;
+    }
+    let before = server.node.polls.load(Ordering::SeqCst);
+    let hook = server.node.hook.lock().unwrap().clone().unwrap();
+    hook(Duration::ZERO);
+    while server.node.polls.load(Ordering::SeqCst) == before {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn the_end_answers_what_waits_and_closes_all() {
+    let server = Running::start(Duration::from_millis(1)).await;
+    let mut idle = server.send(b"hello").await;
+    receive(&mut idle).await;
+    let mut parked = server.send(b"please park").await;
+    while server.node.parked.lock().unwrap().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    let address = server.address("listens");
+    server.stop.cancel();
+    assert_eq!(receive(&mut parked).await, b"late");
+    server.task.await.unwrap().unwrap();
+    assert!(server.node.shut_down.load(Ordering::SeqCst));
+    for mut stream in [idle, parked] {
+        assert_eq!(stream.read(&mut [0]).await.unwrap(), 0);
+    }
+    assert!(TcpStream::connect(address).await.is_err());
+}
+
+#[tokio::test]
+async fn a_node_that_does_not_start_stops_the_server() {
+    let start = |_: &[Bound]| Err(String::from("no disk"));
+    let result = serve(settings(Duration::ZERO), start, CancellationToken::new(), |_| Ok(())).await;
+    assert_eq!(result.unwrap_err().to_string(), "no disk");
+}
+
+#[tokio::test]
+async fn a_node_that_panics_at_its_start_stops_the_server() {
+    let start = |_: &[Bound]| panic!("for the test");
+    let result = serve(settings(Duration::ZERO), start, CancellationToken::new(), |_| Ok(())).await;
+    assert!(matches!(result, Err(RunError::Node(_))));
+}
+
+#[tokio::test]
+async fn a_taken_port_stops_the_start_before_the_node() {
+    let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let mut settings = settings(Duration::ZERO);
+    settings.listeners = vec![ListenerSettings::new("PLAINTEXT", "127.0.0.1", port)];
+    let start = |_: &[Bound]| panic!("the node must not start");
+    let result = serve(settings, start, CancellationToken::new(), |_| Ok(())).await;
+    assert!(matches!(result, Err(RunError::Bind(_))));
+}
+
+#[tokio::test]
+async fn the_node_learns_the_ports_and_nobody_can_connect_before_it_is_ready() {
+    let (ports, started) = oneshot::channel();
+    let (go, gone) = std::sync::mpsc::channel();
+    let start = move |bound: &[Bound]| {
+        ports.send(bound.to_vec()).unwrap();
+        gone.recv().unwrap();
+        Err(String::from("enough"))
+    };
+    let task = tokio::spawn(serve(settings(Duration::ZERO), start, CancellationToken::new(), |_| Ok(())));
+    let bound = started.await.unwrap();
+    assert_eq!(&*bound[0].name, "PLAINTEXT");
+    assert!(TcpStream::connect(bound[0].address).await.is_err(), "a connection was accepted too early");
+    go.send(()).unwrap();
+    assert!(task.await.unwrap().is_err());
+}
+
+#[tokio::test]
+async fn the_page_moves_only_if_its_address_was_not_asked_for() {
+    let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let moved = http::bind(&HttpSettings { address: address.clone(), asked: false }).unwrap();
+    assert_ne!(moved.local_addr().unwrap().to_string(), address);
+    let error = http::bind(&HttpSettings { address: address.clone(), asked: true }).unwrap_err();
+    assert!(error.to_string().contains(&address), "{error}");
+}

@@ -1,0 +1,200 @@
+//! What the server is told, and how it follows from the broker's configuration.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, ToSocketAddrs};
+use std::sync::Arc;
+use std::time::Duration;
+
+use net::ConnectionSettings;
+use net::listener::ListenerSettings;
+use net::table::ConnectionLimits;
+use node::config::KafkaConfig;
+use thiserror::Error;
+
+/// The key of the HTTP address.
+const HTTP_ADDRESS: &str = "blumfeld.http.address";
+/// Threads for cold reads and for what blocks at start and end.
+const BLOCKING_THREADS: usize = 8;
+/// How long requests in service may take when the server stops.
+const DRAIN: Duration = Duration::from_secs(1);
+
+/// What the server is told.
+#[derive(Clone, Debug)]
+pub struct ServerSettings {
+    /// The listeners, in the order of the configuration.
+    pub listeners: Vec<ListenerSettings>,
+    /// How many connections there may be.
+    pub limits: ConnectionLimits,
+    /// Threads that serve sockets, for all listeners together.
+    pub network_threads: usize,
+    /// Threads for what blocks.
+    pub blocking_threads: usize,
+    /// The page for those who watch.
+    pub http: HttpSettings,
+    /// How long requests in service may take when the server stops.
+    pub drain: Duration,
+    /// Lines of the start block besides the server's own: what, and how it is.
+    pub about: Vec<(String, String)>,
+}
+
+/// Where the HTTP page is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HttpSettings {
+    /// Host and port; empty: no page.
+    pub address: String,
+    /// Whether just this address was asked for, so that another one will not do.
+    pub asked: bool,
+}
+
+/// Why a configuration cannot be served.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum SettingsError {
+    /// A host of `max.connections.per.ip.overrides` has no address.
+    #[error("max.connections.per.ip.overrides: the host {0:?} cannot be resolved")]
+    Override(String),
+    /// A value that stands only for one listener cannot be read.
+    #[error("{key}: {value:?} is not a number of connections")]
+    Listener {
+        /// The key.
+        key: String,
+        /// Its value.
+        value: String,
+    },
+}
+
+impl ServerSettings {
+    /// What a configuration means for the server.
+    ///
+    /// # Errors
+    /// If it asks for what cannot be had.
+    pub fn from_config(config: &KafkaConfig) -> Result<Self, SettingsError> {
+        let connection = ConnectionSettings {
+            max_frame_bytes: config.socket_request_max_bytes,
+            max_idle: u64::try_from(config.connections_max_idle_ms).ok().map(Duration::from_millis),
+            ..ConnectionSettings::default()
+        };
+        let bound = &config.listeners.bound;
+        let mut listeners = Vec::with_capacity(bound.len());
+        for end_point in bound {
+            listeners.push(ListenerSettings {
+                name: Arc::from(end_point.listener_name.as_str()),
+                host: end_point.host.clone(),
+                port: end_point.port,
+                backlog: config.socket_listen_backlog_size,
+                send_buffer: usize::try_from(config.socket_send_buffer_bytes).ok(),
+                receive_buffer: usize::try_from(config.socket_receive_buffer_bytes).ok(),
+                protected: bound.len() > 1 && end_point.listener_name == config.listeners.inter_broker,
+                connection,
+            });
+        }
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Ok(Self {
+            limits: limits(config)?,
+            listeners,
+            // More threads than cores serve no socket faster, but one thread alone would wait for every disk.
+            network_threads: config.num_network_threads.min(cores).max(2),
+            blocking_threads: BLOCKING_THREADS,
+            http: HttpSettings {
+                address: config.blumfeld_http_address.clone(),
+                asked: config.values().is_given(HTTP_ADDRESS),
+            },
+            drain: DRAIN,
+            about: Vec::new(),
+        })
+    }
+}
+
+fn limits(config: &KafkaConfig) -> Result<ConnectionLimits, SettingsError> {
+    let mut per_listener = HashMap::new();
+    for end_point in &config.listeners.bound {
+        let name = &end_point.listener_name;
+        let key = format!("listener.name.{}.max.connections", name.to_lowercase());
+        if let Some(value) = config.values().originals().get(&key) {
+            let Ok(limit) = value.trim().parse() else {
+                return Err(SettingsError::Listener { key, value: value.clone() });
+            };
+            per_listener.insert(Arc::from(name.as_str()), limit);
+        }
+    }
+    let mut per_ip_overrides = HashMap::new();
+    for (host, limit) in &config.max_connections_per_ip_overrides {
+        let unknown = || SettingsError::Override(host.clone());
+        let addresses = (host.as_str(), 0).to_socket_addrs().map_err(|_| unknown())?;
+        per_ip_overrides.extend(addresses.map(|address| (IpAddr::to_canonical(&address.ip()), *limit)));
+    }
+    Ok(ConnectionLimits {
+        total: config.max_connections,
+        per_listener,
+        per_ip: config.max_connections_per_ip,
+        per_ip_overrides,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(overrides: &[(&str, &str)]) -> Result<ServerSettings, SettingsError> {
+        let overrides: Vec<_> =
+            overrides.iter().map(|(key, value)| (String::from(*key), String::from(*value))).collect();
+        ServerSettings::from_config(&KafkaConfig::without_file(&overrides).unwrap().0)
+    }
+
+    #[test]
+    fn defaults_are_those_of_kafka() {
+        let settings = settings(&[]).unwrap();
+        assert_eq!(settings.listeners.len(), 1);
+        let listener = &settings.listeners[0];
+        assert_eq!((&*listener.name, listener.port), ("PLAINTEXT", 9092));
+        assert_eq!((listener.backlog, listener.protected), (50, false));
+        assert_eq!((listener.send_buffer, listener.receive_buffer), (Some(102_400), Some(102_400)));
+        assert_eq!(listener.connection.max_frame_bytes, 104_857_600);
+        assert_eq!(listener.connection.max_idle, Some(Duration::from_secs(600)));
+        assert_eq!(settings.limits, ConnectionLimits::default());
+        assert_eq!(settings.http, HttpSettings { address: String::from("127.0.0.1:9644"), asked: false });
+    }
+
+    #[test]
+    fn negative_means_none_where_kafka_says_so() {
+        let settings = settings(&[
+            ("connections.max.idle.ms", "-1"),
+            ("socket.send.buffer.bytes", "-1"),
+            ("socket.receive.buffer.bytes", "-1"),
+        ]);
+        let listener = settings.unwrap().listeners.remove(0);
+        assert_eq!(listener.connection.max_idle, None);
+        assert_eq!((listener.send_buffer, listener.receive_buffer), (None, None));
+    }
+
+    #[test]
+    fn limits_are_read_for_listeners_and_addresses() {
+        let settings = settings(&[
+            ("listeners", "EXTERNAL://127.0.0.1:9092,INTERNAL://127.0.0.1:9093"),
+            ("listener.security.protocol.map", "EXTERNAL:PLAINTEXT,INTERNAL:PLAINTEXT"),
+            ("inter.broker.listener.name", "INTERNAL"),
+            ("max.connections", "100"),
+            ("listener.name.external.max.connections", "50"),
+            ("max.connections.per.ip", "10"),
+            ("max.connections.per.ip.overrides", "127.0.0.1:20"),
+        ])
+        .unwrap();
+        assert_eq!(settings.listeners.iter().map(|l| l.protected).collect::<Vec<_>>(), [false, true]);
+        assert_eq!((settings.limits.total, settings.limits.per_ip), (100, 10));
+        assert_eq!(settings.limits.per_listener, HashMap::from([(Arc::from("EXTERNAL"), 50)]));
+        assert_eq!(settings.limits.per_ip_overrides, HashMap::from([(IpAddr::from([127, 0, 0, 1]), 20)]));
+    }
+
+    #[test]
+    fn limits_that_are_no_limits_stop_the_start() {
+        let error = settings(&[("listener.name.plaintext.max.connections", "many")]).unwrap_err();
+        assert!(error.to_string().contains("listener.name.plaintext.max.connections"), "{error}");
+        let error = settings(&[("max.connections.per.ip.overrides", "no.such.host.invalid:1")]).unwrap_err();
+        assert!(error.to_string().contains("no.such.host.invalid"), "{error}");
+    }
+
+    #[test]
+    fn an_address_for_the_page_that_was_asked_for_is_told_apart() {
+        let settings = settings(&[("blumfeld.http.address", "127.0.0.1:9644")]).unwrap();
+        assert!(settings.http.asked);
+    }
+}
