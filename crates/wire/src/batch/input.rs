@@ -24,6 +24,9 @@ pub(super) trait Input {
     /// As [`byte`](Self::byte).
     fn skip(&mut self, count: usize) -> Result<(), BatchError>;
 
+    /// Passes over the next `count` bytes and returns them, if they are at hand in one piece.
+    fn take(&mut self, count: usize) -> Option<&[u8]>;
+
     /// Whether no byte is left.
     ///
     /// # Errors
@@ -74,6 +77,13 @@ impl Input for SliceInput<'_> {
         }
         self.at += count;
         Ok(())
+    }
+
+    #[inline]
+    fn take(&mut self, count: usize) -> Option<&[u8]> {
+        let taken = self.bytes.get(self.at..)?.get(..count)?;
+        self.at += count;
+        Some(taken)
     }
 
     #[inline]

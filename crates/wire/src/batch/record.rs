@@ -62,19 +62,43 @@ pub(super) fn read_record<I: Input>(input: &mut I) -> Result<RecordShape, BatchE
     if input.left().is_some_and(|left| size > left) {
         return Err(BatchError::RecordLength(length));
     }
-    let end = input.position().checked_add(size).ok_or(BatchError::RecordLength(length))?;
+    let body_at = input.position();
+    let end = body_at.checked_add(size).ok_or(BatchError::RecordLength(length))?;
+    // A record that lies in one piece is read faster than one that a stream brings in several.
+    match input.take(size) {
+        Some(bytes) => read_fields(&mut SliceInput::new(bytes), start..end, body_at),
+        None => read_split_fields(input, start..end),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn read_split_fields<I: Input>(input: &mut I, range: Range<usize>) -> Result<RecordShape, BatchError> {
+    read_fields(input, range, 0)
+}
+
+/// Reads the fields after the length of the record at `range`. Positions of `input` are `before` less than
+/// those of the record.
+#[inline]
+fn read_fields<I: Input>(
+    input: &mut I,
+    range: Range<usize>,
+    before: usize,
+) -> Result<RecordShape, BatchError> {
+    let end = range.end - before;
+    let shift = |field: Range<usize>| field.start + before..field.end + before;
     let attributes = input.byte()? as i8;
     let timestamp_delta = read_varlong(input)?;
     let offset_delta = read_varint(input)?;
-    let fields_at = input.position();
-    let key = read_nullable(input, end)?;
-    let value = read_nullable(input, end)?;
+    let fields_at = input.position() + before;
+    let key = read_nullable(input, end)?.map(shift);
+    let value = read_nullable(input, end)?.map(shift);
     let count = read_varint(input)?;
     let header_count = usize::try_from(count)
         .ok()
         .filter(|count| *count <= end.saturating_sub(input.position()))
         .ok_or(BatchError::HeaderCount(count))?;
-    let headers_at = input.position();
+    let headers_at = input.position() + before;
     for _ in 0..header_count {
         read_header(input, end)?;
     }
@@ -82,7 +106,7 @@ pub(super) fn read_record<I: Input>(input: &mut I) -> Result<RecordShape, BatchE
         return Err(BatchError::RecordFields);
     }
     Ok(RecordShape {
-        range: start..end,
+        range,
         attributes,
         timestamp_delta,
         offset_delta,

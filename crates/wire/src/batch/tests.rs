@@ -134,7 +134,7 @@ fn drawn(rng: &mut Rng) -> (Batch, Vec<Record>) {
 #[test]
 fn drawn_batches_are_read_as_they_were_built() {
     let mut rng = Rng::new(1);
-    for round in 0..300 {
+    for round in 0..100 {
         let (batch, expected) = drawn(&mut rng);
         assert_eq!(BatchHeader::parse(&batch.header.to_bytes()), Ok(batch.header));
         batch.verify_crc().unwrap();
@@ -147,7 +147,7 @@ fn drawn_batches_are_read_as_they_were_built() {
 fn any_damage_is_an_error_and_never_a_panic() {
     let limits = Limits { max_decompressed_bytes: 200_000 };
     let mut rng = Rng::new(2);
-    for _ in 0..1500 {
+    for _ in 0..500 {
         let (batch, _) = drawn(&mut rng);
         let mut bytes = batch.bytes.to_vec();
         for _ in 0..=rng.below(4) {

@@ -35,15 +35,17 @@ pub(super) fn varint_len(value: i64) -> usize {
 /// [`BatchError::Varint`] after a fifth byte that says more follow; whatever `input` reports at its end.
 #[inline]
 pub(super) fn read_varint<I: Input>(input: &mut I) -> Result<i32, BatchError> {
-    let mut value: u32 = 0;
-    for shift in [0, 7, 14, 21, 28] {
-        let byte = input.byte()?;
-        value |= u32::from(byte & LOW) << shift;
-        if byte & MORE == 0 {
-            return Ok((value >> 1) as i32 ^ -((value & 1) as i32));
-        }
+    let first = input.byte()?;
+    if first & MORE == 0 {
+        return Ok(unzigzag(u64::from(first)) as i32);
     }
-    Err(BatchError::Varint)
+    let second = input.byte()?;
+    let low = u64::from(first & LOW) | u64::from(second & LOW) << 7;
+    if second & MORE == 0 {
+        return Ok(unzigzag(low) as i32);
+    }
+    // Bits beyond the 32nd are dropped.
+    Ok(unzigzag(read_rest(input, low, 5)? & u64::from(u32::MAX)) as i32)
 }
 
 /// Reads a 64-bit integer.
@@ -52,15 +54,33 @@ pub(super) fn read_varint<I: Input>(input: &mut I) -> Result<i32, BatchError> {
 /// [`BatchError::Varint`] after a tenth byte that says more follow; whatever `input` reports at its end.
 #[inline]
 pub(super) fn read_varlong<I: Input>(input: &mut I) -> Result<i64, BatchError> {
-    let mut value: u64 = 0;
-    for at in 0..10 {
+    let first = input.byte()?;
+    if first & MORE == 0 {
+        return Ok(unzigzag(u64::from(first)));
+    }
+    let second = input.byte()?;
+    let low = u64::from(first & LOW) | u64::from(second & LOW) << 7;
+    if second & MORE == 0 {
+        return Ok(unzigzag(low));
+    }
+    Ok(unzigzag(read_rest(input, low, 10)?))
+}
+
+/// Reads the third and later bytes of an integer of at most `most` bytes.
+fn read_rest<I: Input>(input: &mut I, low: u64, most: u32) -> Result<u64, BatchError> {
+    let mut value = low;
+    for at in 2..most {
         let byte = input.byte()?;
         value |= u64::from(byte & LOW) << (7 * at);
         if byte & MORE == 0 {
-            return Ok((value >> 1) as i64 ^ -((value & 1) as i64));
+            return Ok(value);
         }
     }
     Err(BatchError::Varint)
+}
+
+fn unzigzag(value: u64) -> i64 {
+    (value >> 1) as i64 ^ -((value & 1) as i64)
 }
 
 #[cfg(test)]

@@ -156,11 +156,15 @@ pub fn decompress(codec: CompressionType, bytes: &[u8], limits: Limits) -> Resul
     }
     with_source(codec, bytes, |source, decoders| {
         let mut budget = Budget::new(limits.max_decompressed_bytes);
-        let mut out = Vec::new();
+        let mut out: Vec<u8> = Vec::new();
         loop {
             let len = source.next_chunk(decoders, &mut budget)?;
             if len == 0 {
                 return Ok(out);
+            }
+            if out.capacity() - out.len() < len {
+                let grown = (2 * out.capacity()).min(limits.max_decompressed_bytes);
+                out.reserve_exact(len.max(grown.saturating_sub(out.len())));
             }
             out.extend_from_slice(decoders.chunk(len));
         }

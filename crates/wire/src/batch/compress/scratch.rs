@@ -172,6 +172,16 @@ impl Input for StreamInput<'_> {
         Ok(())
     }
 
+    #[inline]
+    fn take(&mut self, count: usize) -> Option<&[u8]> {
+        if count > self.len - self.at {
+            return None;
+        }
+        let taken = self.decoders.scratch.get(self.at..)?.get(..count)?;
+        self.at += count;
+        Some(taken)
+    }
+
     fn is_at_end(&mut self) -> Result<bool, BatchError> {
         Ok(self.at == self.len && !self.refill()?)
     }

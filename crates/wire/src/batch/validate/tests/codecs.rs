@@ -60,7 +60,7 @@ fn levels_are_obeyed_where_the_codec_has_them() {
     };
     assert!(size(Compression::Gzip { level: 9 }) < size(Compression::Gzip { level: 1 }));
     assert!(size(Compression::Zstd { level: 19 }) < size(Compression::Zstd { level: -20 }));
-    for level in [-131_072, 22] {
+    for level in [-131_072, 20] {
         assert!(size(Compression::Zstd { level }) < 220_000);
     }
     size(Compression::Gzip { level: -1 });
