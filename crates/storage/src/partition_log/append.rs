@@ -4,7 +4,9 @@
 //! The order of checks is Kafka's: a batch that is refused for its producer may still have rolled the segment.
 
 use bytes::Bytes;
-use wire::batch::validate::{AnalyzeRules, AppendOrigin, Validated, ValidationError, analyze, validate_produce};
+use wire::batch::validate::{
+    AnalyzeRules, AppendOrigin, Validated, ValidationError, analyze, validate_produce,
+};
 use wire::batch::{Batch, BatchError, BatchHeader};
 use wire::types::{LeaderEpoch, Millis, Now, Offset};
 
@@ -39,7 +41,7 @@ pub struct AppendInfo {
 }
 
 impl AppendInfo {
-    fn nothing(log_start: Offset) -> Self {
+    pub(super) fn nothing(log_start: Offset) -> Self {
         Self {
             base_offset: Offset::UNKNOWN,
             last_offset: Offset::UNKNOWN,
@@ -151,7 +153,11 @@ impl PartitionLog {
     }
 
     /// Enters the batch's epoch; already there unless the batch is a leader's, copied to this follower.
-    pub(super) fn assign_epoch_of(&self, writer: &mut Writer, header: &BatchHeader) -> Result<(), AppendError> {
+    pub(super) fn assign_epoch_of(
+        &self,
+        writer: &mut Writer,
+        header: &BatchHeader,
+    ) -> Result<(), AppendError> {
         let (epoch, start) = (header.partition_leader_epoch, header.base_offset);
         let changed = writer.epochs.change(&self.dir, |history| history.assign(epoch, start));
         self.guard_io("write the leader epochs of", changed)?;

@@ -13,7 +13,8 @@ use wire::types::{Millis, Now};
 use super::PartitionLog;
 use crate::dir_health::DirHealth;
 use crate::disk::Disk;
-use crate::disk::handles::{CachedFile, DirPath};
+use crate::disk::handles::DirPath;
+use crate::segment::Segment;
 use crate::sync::lock;
 
 /// Called when there is new work: it wakes the pool, and must not run jobs itself.
@@ -47,10 +48,10 @@ pub(crate) struct Removal {
     pub(crate) what: Removed,
 }
 
-/// Files of a segment under their last name, or the directory of a deleted replica.
+/// Segments whose files carry the suffix for it, or the directory of a deleted replica.
 #[derive(Debug)]
 pub(crate) enum Removed {
-    Files(Vec<CachedFile>),
+    Segments(Vec<Arc<Segment>>),
     Dir { disk: Arc<dyn Disk>, path: Arc<DirPath> },
 }
 
@@ -136,7 +137,9 @@ impl Removal {
             return;
         }
         let result = match &self.what {
-            Removed::Files(files) => files.iter().try_for_each(CachedFile::remove),
+            Removed::Segments(segments) => {
+                segments.iter().try_for_each(|it| it.delete_files()).map_err(std::io::Error::other)
+            }
             Removed::Dir { disk, path } => remove_dir(&**disk, &path.get()),
         };
         if let Err(error) = result {

@@ -50,6 +50,11 @@ impl EpochFile {
         write_epochs(&**dir.files.disk(), &path, self.history.entries(), Durability::Deferred)
     }
 
+    /// Notes that the file must be synced by the next flush, if it must.
+    pub(super) fn mark_unsynced(&mut self, unsynced: bool) {
+        self.unsynced = unsynced;
+    }
+
     /// Whether the file waits for a sync; the caller does it next, with [`sync`].
     pub(super) fn take_unsynced(&mut self) -> bool {
         std::mem::take(&mut self.unsynced)

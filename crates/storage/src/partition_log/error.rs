@@ -3,7 +3,7 @@
 use kernel::producer::Rejection;
 use wire::batch::BatchError;
 use wire::batch::validate::ValidationError;
-use wire::types::{LeaderEpoch, Offset};
+use wire::types::{LeaderEpoch, Offset, TopicId};
 
 use crate::dir_health::StorageError;
 
@@ -91,11 +91,19 @@ pub enum LogError {
         /// The high watermark.
         high_watermark: Offset,
     },
-    /// The epoch is older than the latest of the log.
+    /// A leader epoch is negative.
     #[error("leader epoch {given} is negative")]
     BadEpoch {
         /// The epoch that was given.
         given: LeaderEpoch,
+    },
+    /// The log belongs to a topic of another id (INCONSISTENT_TOPIC_ID).
+    #[error("the log belongs to the topic with id {known}, not to {given}")]
+    InconsistentTopicId {
+        /// The id that is known.
+        known: TopicId,
+        /// The id that was given.
+        given: TopicId,
     },
     /// The log was closed or its replica deleted.
     #[error("the log is closed")]

@@ -89,14 +89,16 @@ impl Group {
 
     /// One write for all items.
     fn write(&self, segment: &Segment) -> Result<(), crate::segment::SegmentError> {
-        let headers: Vec<[u8; HEADER_LEN]> = self.items.iter().map(|item| item.batch.header_bytes()).collect();
+        let headers: Vec<[u8; HEADER_LEN]> =
+            self.items.iter().map(|item| item.batch.header_bytes()).collect();
         let mut slices = Vec::with_capacity(headers.len().saturating_mul(2));
         for (header, item) in headers.iter().zip(&self.items) {
             slices.push(IoSlice::new(header));
             slices.push(IoSlice::new(&item.batch.body));
         }
         let sets = self.items.iter().zip(slices.chunks(2));
-        let sets: Vec<AppendSet<'_>> = sets.map(|(item, slices)| set_of(&item.batch.header, slices)).collect();
+        let sets: Vec<AppendSet<'_>> =
+            sets.map(|(item, slices)| set_of(&item.batch.header, slices)).collect();
         segment.append_group(&slices, &sets)
     }
 }
@@ -131,13 +133,14 @@ impl PartitionLog {
     /// Why a new segment must begin before a batch of `size` bytes joins the group, if it must.
     pub(super) fn roll_reason(
         &self,
-        writer: &Writer,
+        writer: &mut Writer,
         group: &Group,
         header: &BatchHeader,
         size: usize,
         config: &LogConfig,
         now: Now,
     ) -> Result<Option<RollReason>, StorageError> {
+        self.ready_active(writer)?;
         let Some(active) = self.active() else { return Ok(None) };
         let mut state = self.guard("roll", active.roll_state(writer.jitter))?;
         if let Some(first) = group.items.first() {
@@ -167,8 +170,14 @@ impl PartitionLog {
         outcomes: &mut Outcomes,
     ) {
         let written = std::mem::replace(group, Group::new(group.next_offset));
-        let result = if written.items.is_empty() { self.check() } else { self.write_items(writer, &written, now) };
-        let applied = result.and_then(|()| self.apply_group(writer, written.updates, written.next_offset));
+        let result =
+            if written.items.is_empty() { self.check() } else { self.write_items(writer, &written, now) };
+        let applied = match result {
+            Ok(()) if !written.items.is_empty() => {
+                self.records_written(writer, written.updates, written.next_offset)
+            }
+            other => other,
+        };
         let log_start = self.positions().log_start;
         for item in &written.items {
             let info = AppendInfo {

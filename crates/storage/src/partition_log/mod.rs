@@ -15,6 +15,7 @@ mod epoch_file;
 mod error;
 mod expiry;
 mod flush;
+mod follow;
 mod group;
 mod load;
 mod positions;
@@ -26,6 +27,7 @@ mod state;
 #[cfg(test)]
 mod tests;
 mod timestamps;
+mod topic_id;
 mod truncate;
 
 use std::fmt;
@@ -52,6 +54,7 @@ use crate::sync::{lock, read as read_lock, write as write_lock};
 use epoch_file::EpochFile;
 use positions::Published;
 use snapshots::Snapshots;
+use topic_id::TopicIdFile;
 
 /// What the logs of one log directory share.
 #[derive(Clone, Debug)]
@@ -93,6 +96,11 @@ struct Writer {
     flush_target: Option<Offset>,
     /// When the oldest record above the recovery point was appended, on the monotonic clock.
     unflushed_since: Option<Millis>,
+    topic_id: TopicIdFile,
+    /// Whether the name of the directory waits for a sync.
+    dir_name_unsynced: bool,
+    /// Whether the indexes of the active segment have their room for appends.
+    active_is_ready: bool,
     /// How often the log was cut; a flush that began before a cut does not move the recovery point.
     truncations: u64,
     closed: bool,
@@ -178,22 +186,25 @@ impl PartitionLog {
         }
     }
 
-    /// Passes a result on. An error of the disk takes the log directory offline; any other one, such as an index
-    /// that contradicts its log, takes only this log out of service until it is loaded again.
+    /// Passes a result on; see [`fail`](Self::fail).
     fn guard<T>(&self, operation: &str, result: Result<T, SegmentError>) -> Result<T, StorageError> {
-        result.map_err(|error| {
-            let operation = format!("{operation} {}", self.partition);
-            if error.is_io() {
-                return self.context.health.fail(&operation, &std::io::Error::other(error));
-            }
-            tracing::error!(
-                partition = %self.partition, operation, %error,
-                "log fails and is out of service until the broker is restarted"
-            );
-            let cause = Arc::from(format!("{operation}: {error}"));
-            let failure = StorageError { dir: self.context.health.dir().clone(), cause };
-            self.failure.get_or_init(|| failure).clone()
-        })
+        result.map_err(|error| self.fail(operation, error))
+    }
+
+    /// Notes a failure. An error of the disk takes the log directory offline; any other one, such as an index
+    /// that contradicts its log, takes only this log out of service until it is loaded again.
+    fn fail(&self, operation: &str, error: SegmentError) -> StorageError {
+        let operation = format!("{operation} {}", self.partition);
+        if error.is_io() {
+            return self.context.health.fail(&operation, &std::io::Error::other(error));
+        }
+        tracing::error!(
+            partition = %self.partition, operation, %error,
+            "log fails and is out of service until the broker is restarted"
+        );
+        let cause = Arc::from(format!("{operation}: {error}"));
+        let failure = StorageError { dir: self.context.health.dir().clone(), cause };
+        self.failure.get_or_init(|| failure).clone()
     }
 
     fn guard_io<T>(&self, operation: &str, result: std::io::Result<T>) -> Result<T, StorageError> {
@@ -206,9 +217,7 @@ fn segment_config(config: &LogConfig) -> SegmentConfig {
     SegmentConfig {
         index_interval_bytes: u64::from(config.index_interval_bytes),
         max_index_bytes: u64::from(config.segment_index_bytes),
-        preallocate_bytes: config
-            .preallocate
-            .then(|| u64::from(config.segment_bytes).min(MAX_SEGMENT_BYTES)),
+        preallocate_bytes: config.preallocate.then(|| u64::from(config.segment_bytes).min(MAX_SEGMENT_BYTES)),
     }
 }
 

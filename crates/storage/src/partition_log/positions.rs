@@ -41,24 +41,38 @@ impl Positions {
     }
 }
 
-/// A [`Positions`] that one writer replaces and any thread reads.
+/// Where the last batch below the log end ends, so that a reader never takes what was appended after its
+/// positions were read (KAFKA-9835).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LogEnd {
+    /// The base offset of the active segment.
+    pub(super) base: Offset,
+    /// The end of the last batch in its log file, in bytes.
+    pub(super) position: u64,
+}
+
+/// The [`Positions`] and the end that belongs to them, replaced by one writer and read by any thread.
 #[derive(Debug)]
-pub(super) struct Published(Mutex<Positions>);
+pub(super) struct Published(Mutex<(Positions, LogEnd)>);
 
 impl Published {
-    pub(super) fn new(positions: Positions) -> Self {
+    pub(super) fn new(positions: Positions, end: LogEnd) -> Self {
         debug_assert!(positions.is_consistent(), "{positions:?}");
-        Self(Mutex::new(positions))
+        Self(Mutex::new((positions, end)))
     }
 
     pub(super) fn get(&self) -> Positions {
+        self.view().0
+    }
+
+    pub(super) fn view(&self) -> (Positions, LogEnd) {
         *lock(&self.0)
     }
 
     /// Replaces the value. Only the holder of the log's writer lock calls this.
-    pub(super) fn set(&self, positions: Positions) {
+    pub(super) fn set(&self, positions: Positions, end: LogEnd) {
         debug_assert!(positions.is_consistent(), "{positions:?}");
-        *lock(&self.0) = positions;
+        *lock(&self.0) = (positions, end);
     }
 }
 
@@ -78,7 +92,9 @@ mod tests {
 
     #[test]
     fn the_last_stable_offset_is_the_first_unstable_one_within_log_start_and_high_watermark() {
-        let at = |unstable: Option<i64>| positions(10, 20, 30).with_first_unstable(unstable.map(Offset)).last_stable;
+        let at = |unstable: Option<i64>| {
+            positions(10, 20, 30).with_first_unstable(unstable.map(Offset)).last_stable
+        };
         assert_eq!(at(None), Offset(20));
         assert_eq!(at(Some(15)), Offset(15));
         assert_eq!(at(Some(20)), Offset(20));

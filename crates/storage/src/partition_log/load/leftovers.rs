@@ -128,7 +128,16 @@ mod tests {
 
     #[test]
     fn a_complete_replacement_removes_the_old_files_in_its_range_and_takes_their_names() {
-        let names = ["5.log", "5.index", "50.log", "50.snapshot", "105.log", "105.snapshot", "5.log.swap", "5.index.swap"];
+        let names = [
+            "5.log",
+            "5.index",
+            "50.log",
+            "50.snapshot",
+            "105.log",
+            "105.snapshot",
+            "5.log.swap",
+            "5.index.swap",
+        ];
         assert_eq!(cleaned(&names), ["105.log", "105.snapshot", "5.index", "5.log"]);
     }
 

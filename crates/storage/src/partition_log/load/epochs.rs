@@ -1,0 +1,54 @@
+//! The leader epochs of a log when it is loaded: from their file, or else from the batches.
+
+use std::io;
+use std::sync::Arc;
+
+use kernel::epochs::EpochHistory;
+use wire::types::Offset;
+
+use crate::disk::atomic::read_file;
+use crate::epoch_checkpoint::{CheckpointError, read_epochs};
+use crate::names::LEADER_EPOCH_CHECKPOINT;
+use crate::segment::{ScanError, Segment, SegmentDir, SegmentError};
+
+/// A longer file is not one of epochs: it holds millions of them.
+const MAX_FILE_LEN: u64 = 128 << 20;
+
+/// Reads the file; `None` if it is torn or malformed. A file whose last line has no end was torn: its last
+/// number may lack digits.
+pub(super) fn read(dir: &SegmentDir) -> io::Result<Option<EpochHistory>> {
+    let path = dir.path.get().join(LEADER_EPOCH_CHECKPOINT);
+    let disk = &**dir.files.disk();
+    match read_epochs(disk, &path) {
+        Ok(entries) if entries.is_empty() => Ok(Some(EpochHistory::new())),
+        Ok(entries) => {
+            let whole = read_file(disk, &path, MAX_FILE_LEN)?.is_some_and(|bytes| bytes.ends_with(b"\n"));
+            Ok(whole.then(|| EpochHistory::from_entries(entries)))
+        }
+        Err(CheckpointError::Io(error)) if error.kind() != io::ErrorKind::InvalidData => Err(error),
+        Err(error) => {
+            tracing::warn!(path = %path.display(), %error, "leader epochs cannot be read from their file");
+            Ok(None)
+        }
+    }
+}
+
+/// Finds the epochs again by the headers of all batches below `end`.
+pub(super) fn from_batches(segments: &[Arc<Segment>], end: Offset) -> Result<EpochHistory, SegmentError> {
+    let mut history = EpochHistory::new();
+    for segment in segments.iter().take_while(|segment| segment.base() < end) {
+        let mut scan = segment.scan_at(0)?;
+        loop {
+            let batch = match scan.next_batch() {
+                Ok(Some(batch)) if batch.header.base_offset < end => batch,
+                Ok(_) | Err(ScanError::Corrupt { .. }) => break,
+                Err(error) => return Err(SegmentError::Scan { base: segment.base(), error }),
+            };
+            let epoch = batch.header.partition_leader_epoch;
+            if epoch.0 >= 0 && history.latest().is_none_or(|latest| epoch > latest.epoch) {
+                history.assign(epoch, batch.header.base_offset);
+            }
+        }
+    }
+    Ok(history)
+}
