@@ -10,8 +10,9 @@ pub fn is_valid(path: &str) -> bool {
         return true;
     }
     let Some(names) = path.strip_prefix('/') else { return false };
-    names.split('/').all(|name| !name.is_empty() && name != "." && name != "..")
-        && !path.chars().any(is_refused)
+    let is_name = |name: &[u8]| !matches!(name, b"" | b"." | b"..");
+    let is_plain = path.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+    names.as_bytes().split(|byte| *byte == b'/').all(is_name) && (is_plain || !path.chars().any(is_refused))
 }
 
 /// Whether `prefix` may be completed by the digits of a sequential znode.

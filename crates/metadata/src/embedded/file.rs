@@ -1,8 +1,8 @@
 //! The file of the embedded store: a redb database of two tables, one row for each persistent znode and a few numbers.
 //!
 //! Every commit is durable before it returns. A fresh file is built beside its final place without syncs, synced once
-//! and renamed, so that it is whole or absent. redb trusts what it wrote; rows carry checksums of their own and the tree
-//! is checked while it loads, so that a damaged file is an error and never a wrong tree.
+//! and renamed, so that it is whole or absent. redb trusts what it wrote: each row carries a checksum, and the sum of
+//! all these is kept too, so that a damaged file is an error and never a wrong tree.
 
 use super::{OpenError, record};
 use crate::tree::{Record, Tree};
@@ -23,6 +23,8 @@ const ZNODES: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("znod
 const NUMBERS: TableDefinition<'static, &str, i64> = TableDefinition::new("numbers");
 const FORMAT_KEY: &str = "format";
 const ZXID_KEY: &str = "zxid";
+/// The sum of the checksums of all rows.
+const DIGEST_KEY: &str = "digest";
 const FORMAT: i64 = 1;
 
 /// The tree lives in memory; redb only needs the pages of a commit.
@@ -30,6 +32,7 @@ const CACHE_BYTES: usize = 1024 * 1024;
 
 pub(super) struct FileBackend {
     database: Database,
+    digest: i64,
     row: Vec<u8>,
 }
 
@@ -52,18 +55,15 @@ impl FileBackend {
         opened.map_err(|trouble| trouble.at(path))
     }
 
-    /// Opens whatever a redb backend holds, or makes an empty database of it.
+    /// Opens whatever a redb backend holds, or makes an empty store of it.
     #[cfg(test)]
-    pub(super) fn open_backend(backend: impl StorageBackend) -> Result<(Self, Tree), String> {
-        let describe = |trouble: Trouble| trouble.at(Path::new("backend")).to_string();
-        let is_new = backend.len().map_err(|error| error.to_string())? == 0;
-        let database = builder().create_with_backend(backend).map_err(|error| describe(error.into()))?;
-        let mut file = Self { database, row: Vec::new() };
-        if is_new {
-            file.commit_all(0, &BTreeMap::new(), true).map_err(|error| error.to_string())?;
-        }
-        let tree = load(&file.database).map_err(describe)?;
-        Ok((file, tree))
+    pub(super) fn open_backend(backend: impl StorageBackend) -> Result<(Self, Tree), OpenError> {
+        let opened = (|| {
+            let is_new = backend.len()? == 0;
+            let database = builder().create_with_backend(backend)?;
+            if is_new { initialize(database) } else { load(database) }
+        })();
+        opened.map_err(|trouble: Trouble| trouble.at(Path::new("backend")))
     }
 
     /// Makes `records` durable: `Some` replaces the row of a path, `None` removes it. After an error nothing more can
@@ -83,26 +83,31 @@ impl FileBackend {
         with_format: bool,
     ) -> Result<(), redb::Error> {
         let transaction = self.database.begin_write()?;
+        let mut digest = self.digest;
         {
             let mut znodes = transaction.open_table(ZNODES)?;
             for (path, record) in records {
-                match record {
+                let replaced = match record {
                     Some(record) => {
                         record::encode(path, record, &mut self.row);
-                        znodes.insert(&**path, self.row.as_slice())?;
+                        digest = digest.wrapping_add(record::checksum_of(&self.row));
+                        znodes.insert(&**path, self.row.as_slice())?
                     }
-                    None => {
-                        znodes.remove(&**path)?;
-                    }
+                    None => znodes.remove(&**path)?,
+                };
+                if let Some(replaced) = replaced {
+                    digest = digest.wrapping_sub(record::checksum_of(replaced.value()));
                 }
             }
             let mut numbers = transaction.open_table(NUMBERS)?;
             numbers.insert(ZXID_KEY, zxid)?;
+            numbers.insert(DIGEST_KEY, digest)?;
             if with_format {
                 numbers.insert(FORMAT_KEY, FORMAT)?;
             }
         }
         transaction.commit()?;
+        self.digest = digest;
         Ok(())
     }
 }
@@ -121,10 +126,7 @@ fn open_existing(path: &Path) -> Result<(FileBackend, Tree), Trouble> {
     }
     // redb may panic on a file that was damaged after it was closed in order.
     let opened = catch_unwind(AssertUnwindSafe(|| {
-        let database =
-            builder().create_with_backend(StoreFile { file, syncs: Arc::new(AtomicBool::new(true)) })?;
-        let tree = load(&database)?;
-        Ok((FileBackend { database, row: Vec::new() }, tree))
+        load(builder().create_with_backend(StoreFile { file, syncs: Arc::new(AtomicBool::new(true)) })?)
     }));
     opened.unwrap_or_else(|_| Err(Trouble::Corrupted("its pages do not fit together".to_owned())))
 }
@@ -141,13 +143,19 @@ fn create(path: &Path) -> Result<(FileBackend, Tree), Trouble> {
     file.set_len(0)?;
     let whole = file.try_clone()?;
     let syncs = Arc::new(AtomicBool::new(false));
-    let database = builder().create_with_backend(StoreFile { file, syncs: syncs.clone() })?;
-    let mut created = FileBackend { database, row: Vec::new() };
-    created.commit_all(0, &BTreeMap::new(), true).map_err(|error| Trouble::Io(io::Error::other(error)))?;
+    let created = initialize(builder().create_with_backend(StoreFile { file, syncs: syncs.clone() })?)?;
     whole.sync_all()?;
     syncs.store(true, Ordering::Release);
     std::fs::rename(&building, path)?;
     sync_directory_of(path)?;
+    Ok(created)
+}
+
+/// Makes an empty database an empty store.
+fn initialize(database: Database) -> Result<(FileBackend, Tree), Trouble> {
+    let mut created = FileBackend { database, digest: 0, row: Vec::new() };
+    let written = created.commit_all(0, &BTreeMap::new(), true);
+    written.map_err(|error| Trouble::Io(io::Error::other(error)))?;
     Ok((created, Tree::new()))
 }
 
@@ -171,28 +179,35 @@ fn sync_directory_of(path: &Path) -> io::Result<()> {
     File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
 }
 
-fn load(database: &Database) -> Result<Tree, Trouble> {
+fn load(database: Database) -> Result<(FileBackend, Tree), Trouble> {
     let transaction = database.begin_read().map_err(corrupted)?;
     let numbers = transaction.open_table(NUMBERS)?;
     let number = |key: &str| -> Result<i64, Trouble> {
-        let value = numbers.get(key)?.ok_or_else(|| Trouble::Corrupted(format!("no number {key:?}")))?;
+        let value =
+            numbers.get(key)?.ok_or_else(|| Trouble::Corrupted(format!("the number {key:?} is missing")))?;
         Ok(value.value())
     };
     let format = number(FORMAT_KEY)?;
     if format != FORMAT {
         return Err(Trouble::UnknownFormat(format));
     }
-    let zxid = number(ZXID_KEY)?;
-    let znodes = transaction.open_table(ZNODES)?;
+    let (zxid, digest) = (number(ZXID_KEY)?, number(DIGEST_KEY)?);
     let mut records = Vec::new();
-    for row in znodes.iter()? {
+    let mut sum = 0i64;
+    for row in transaction.open_table(ZNODES)?.iter()? {
         let (path, value) = row?;
         let path: Arc<str> = Arc::from(path.value());
         let record = record::decode(&path, value.value())
             .ok_or_else(|| Trouble::Corrupted(format!("the row of {path:?} is damaged")))?;
+        sum = sum.wrapping_add(record::checksum_of(value.value()));
         records.push((path, record));
     }
-    Tree::from_records(zxid, records).map_err(corrupted)
+    if sum != digest {
+        return Err(Trouble::Corrupted("the rows do not add up".to_owned()));
+    }
+    let tree = Tree::from_records(zxid, records).map_err(corrupted)?;
+    drop((numbers, transaction));
+    Ok((FileBackend { database, digest, row: Vec::new() }, tree))
 }
 
 fn io_error(path: &Path, source: io::Error) -> OpenError {

@@ -59,6 +59,11 @@ pub(super) fn decode(path: &str, row: &[u8]) -> Option<Record> {
     })
 }
 
+/// The checksum that a row carries.
+pub(super) fn checksum_of(row: &[u8]) -> i64 {
+    row.first_chunk().map_or(0, |crc| i64::from(u32::from_be_bytes(*crc)))
+}
+
 fn long(fields: &[u8]) -> Option<(i64, &[u8])> {
     let (field, rest) = fields.split_first_chunk()?;
     Some((i64::from_be_bytes(*field), rest))

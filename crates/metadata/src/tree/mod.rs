@@ -19,7 +19,7 @@ use crate::path;
 use crate::store::{Op, OpError, SessionId, Stat};
 use bytes::Bytes;
 use node::Node;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use transaction::Transaction;
 use wire::types::Millis;
@@ -38,8 +38,8 @@ pub enum TreeError {
     /// A path is malformed.
     #[error("malformed path {0:?}")]
     Path(String),
-    /// A znode has no parent.
-    #[error("the parent of {0:?} is missing")]
+    /// A znode with children is missing.
+    #[error("{0:?} is missing, but its children are there")]
     Orphan(String),
     /// A znode is newer than the last transaction.
     #[error("{0:?} is newer than the last transaction")]
@@ -70,7 +70,7 @@ impl Tree {
         let mut nodes: BTreeMap<Arc<str>, Node> =
             records.into_iter().map(|(path, record)| (path, Node::new(record))).collect();
         nodes.entry(Arc::from(path::ROOT)).or_insert_with(|| Node::new(Record::default()));
-        let mut children: BTreeMap<Arc<str>, BTreeSet<Arc<str>>> = BTreeMap::new();
+        let mut children: HashMap<Arc<str>, Vec<Arc<str>>> = HashMap::new();
         for (path, node) in &nodes {
             if !path::is_valid(path) {
                 return Err(TreeError::Path(path.to_string()));
@@ -80,23 +80,19 @@ impl Tree {
             }
             let Some(parent) = path::parent(path) else { continue };
             match children.get_mut(parent) {
-                Some(names) => {
-                    names.insert(Arc::from(path::name(path)));
-                }
-                None => {
-                    let Some((parent, _)) = nodes.get_key_value(parent) else {
-                        return Err(TreeError::Orphan(path.to_string()));
-                    };
-                    children.insert(parent.clone(), BTreeSet::from([Arc::from(path::name(path))]));
-                }
+                Some(paths) => paths.push(path.clone()),
+                None => drop(children.insert(Arc::from(parent), vec![path.clone()])),
             }
         }
-        for (parent, names) in children {
-            if let Some(node) = nodes.get_mut(&parent) {
-                node.children = names;
+        for (path, node) in &mut nodes {
+            if let Some(paths) = children.remove(path) {
+                node.children = BTreeSet::from_iter(paths);
             }
         }
-        Ok(Self { zxid, nodes, ephemerals: BTreeMap::new() })
+        match children.into_keys().min() {
+            Some(missing) => Err(TreeError::Orphan(missing.to_string())),
+            None => Ok(Self { zxid, nodes, ephemerals: BTreeMap::new() }),
+        }
     }
 
     /// The number of the last transaction.
@@ -137,7 +133,7 @@ impl Tree {
     /// The names of the children of `path`, ascending, and its stat.
     pub fn children(&self, path: &str) -> Result<(Vec<String>, Stat), OpError> {
         let node = self.node(path)?;
-        Ok((node.children.iter().map(ToString::to_string).collect(), node.stat()))
+        Ok((node.children.iter().map(|child| path::name(child).to_owned()).collect(), node.stat()))
     }
 
     /// Applies all of `ops` in the name of `session` as one transaction, or none of them.
@@ -179,15 +175,13 @@ impl Tree {
             assert!(!is_ephemeral || node.children.is_empty(), "{path} is ephemeral and has children");
             let owned = self.ephemerals.get(&node.record.owner).is_some_and(|paths| paths.contains(path));
             assert_eq!(owned, is_ephemeral, "{path} and its owner disagree");
-            for name in &node.children {
-                assert!(self.nodes.contains_key(path::child(path, name).as_str()), "{path} lists {name}");
+            for child in &node.children {
+                assert!(self.nodes.contains_key(child), "{path} lists {child}");
+                assert_eq!(path::parent(child), Some(&**path));
             }
             if let Some(parent) = path::parent(path) {
                 let parent = self.nodes.get(parent);
-                assert!(
-                    parent.is_some_and(|node| node.children.contains(path::name(path))),
-                    "{path} is an orphan"
-                );
+                assert!(parent.is_some_and(|node| node.children.contains(path)), "{path} is an orphan");
             }
         }
         for paths in self.ephemerals.values() {

@@ -37,6 +37,7 @@ impl Record {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Node {
     pub(super) record: Record,
+    /// The whole paths of its children, shared with the keys of the tree.
     pub(super) children: BTreeSet<Arc<str>>,
 }
 

@@ -254,7 +254,7 @@ fn check_size(data: &Option<Bytes>) -> Result<(), OpError> {
 
 fn link(tree: &mut Tree, path: Arc<str>, record: Record) {
     if let Some(parent) = path::parent(&path).and_then(|parent| tree.nodes.get_mut(parent)) {
-        parent.children.insert(Arc::from(path::name(&path)));
+        parent.children.insert(path.clone());
     }
     if record.owner != SessionId::NONE {
         tree.ephemerals.entry(record.owner).or_default().insert(path.clone());
@@ -265,7 +265,7 @@ fn link(tree: &mut Tree, path: Arc<str>, record: Record) {
 fn unlink(tree: &mut Tree, path: &str) -> Option<Record> {
     let record = tree.nodes.remove(path)?.record;
     if let Some(parent) = path::parent(path).and_then(|parent| tree.nodes.get_mut(parent)) {
-        parent.children.remove(path::name(path));
+        parent.children.remove(path);
     }
     if let Some(paths) = tree.ephemerals.get_mut(&record.owner) {
         paths.remove(path);

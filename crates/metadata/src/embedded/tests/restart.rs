@@ -1,61 +1,7 @@
-//! The embedded store against the contract, and what only a file can show: restarts, locks, damage, lost writes.
+//! What a file keeps across restarts, who may hold it, and what happens when it is damaged.
 
 use super::*;
-use crate::contract::{self, Fixture};
-use crate::store::{Blocking, CreateMode, Op, Request, Store, StoreError, Value};
-use std::sync::mpsc;
-
-struct Embedded {
-    store: EmbeddedStore,
-    _directory: Option<tempfile::TempDir>,
-}
-
-impl Fixture for Embedded {
-    fn connect(&self, sink: EventSink) -> Arc<dyn Store> {
-        Arc::new(self.store.session(sink))
-    }
-
-    fn expire(&self, store: &dyn Store) {
-        self.store.expire(store.session_id().expect("the session is live"));
-        self.store.pump();
-    }
-
-    fn settle(&self) {
-        self.store.pump();
-    }
-}
-
-fn silent() -> EventSink {
-    Arc::new(|_| {})
-}
-
-fn open(path: &Path) -> EmbeddedStore {
-    EmbeddedStore::open_file(path).expect("the file opens")
-}
-
-#[test]
-fn the_store_in_memory_passes_the_contract() {
-    contract::run(&|| {
-        Box::new(Embedded { store: EmbeddedStore::open_memory().expect("it opens"), _directory: None })
-    });
-}
-
-#[test]
-fn the_store_in_a_file_passes_the_contract() {
-    contract::run(&|| {
-        let directory = tempfile::tempdir().expect("a directory");
-        let store = open(&directory.path().join("store.redb"));
-        Box::new(Embedded { store, _directory: Some(directory) })
-    });
-}
-
-#[test]
-fn the_store_without_a_thread_passes_the_contract() {
-    contract::run(&|| {
-        let store = EmbeddedStore::open_manual(Arc::new(|| Millis(7)));
-        Box::new(Embedded { store, _directory: None })
-    });
-}
+use crate::store::{Blocking, CreateMode, Op, Value};
 
 #[test]
 fn a_restart_keeps_persistent_znodes_zxids_and_sequence_numbers_and_drops_ephemerals() {
@@ -121,4 +67,52 @@ fn a_missing_directory_is_an_io_error() {
     let directory = tempfile::tempdir().expect("a directory");
     let opened = EmbeddedStore::open_file(&directory.path().join("none").join("store.redb"));
     assert!(matches!(opened, Err(OpenError::Io { .. })));
+}
+
+/// A store with enough znodes to need inner pages, closed in order.
+fn filled(path: &Path) -> Tree {
+    let store = open(path);
+    let session = store.session(silent());
+    let ops =
+        (0..400).map(|n| Op::create(format!("/topic-{n}"), "x".repeat(40).as_str(), CreateMode::Persistent));
+    Blocking::new(&session).multi(ops.collect()).expect("created");
+    store.tree()
+}
+
+#[test]
+fn what_is_no_store_is_refused_with_the_reason() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("store.redb");
+    for content in [Vec::new(), b"Kafka".to_vec(), vec![0; 8192]] {
+        std::fs::write(&path, &content).expect("written");
+        let Err(error) = EmbeddedStore::open_file(&path) else { panic!("{} bytes opened", content.len()) };
+        assert!(matches!(error, OpenError::Corrupted { .. }), "{error}");
+        assert_eq!(std::fs::read(&path).expect("read"), content, "what is refused is left alone");
+    }
+}
+
+#[test]
+fn a_damaged_or_cut_file_is_refused_or_whole_but_never_another_tree() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("store.redb");
+    let tree = filled(&path);
+    let sound = std::fs::read(&path).expect("read");
+    let mut refused = 0;
+    let damages =
+        (0..60).map(|n| (n * sound.len() / 60, true)).chain((1..10).map(|n| (n * sound.len() / 10, false)));
+    for (at, flips) in damages {
+        let mut bad = sound.clone();
+        if flips {
+            bad[at..].iter_mut().take(16).for_each(|byte| *byte ^= 0x55);
+        } else {
+            bad.truncate(at);
+        }
+        std::fs::write(&path, &bad).expect("written");
+        match EmbeddedStore::open_file(&path) {
+            Ok(store) => assert_eq!(store.tree(), tree, "damage at {at} went unnoticed"),
+            Err(OpenError::Corrupted { .. }) => refused += 1,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    assert!(refused > 9, "only {refused} damages were noticed");
 }
