@@ -3,7 +3,6 @@
 use std::fmt;
 
 use super::super::BatchError;
-use super::super::compress::CompressionType;
 use crate::types::Millis;
 
 /// The kinds of refusal, each with a protocol error of its name.
@@ -202,14 +201,6 @@ impl ValidationError {
         match self {
             Self::Records(errors) => errors.listed(),
             _ => &[],
-        }
-    }
-
-    /// The codec's failure, if that is the reason.
-    pub fn compression_failure(&self) -> Option<CompressionType> {
-        match self {
-            Self::Unreadable(BatchError::Compressed(error)) => Some(error.codec),
-            _ => None,
         }
     }
 }
