@@ -9,6 +9,7 @@ pub mod epoch_checkpoint;
 mod index_file;
 pub mod lock;
 pub mod log_config;
+pub mod log_dirs;
 pub mod meta_properties;
 pub mod names;
 pub mod offset_index;

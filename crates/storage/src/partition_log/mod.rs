@@ -31,6 +31,7 @@ mod topic_id;
 mod truncate;
 
 use std::fmt;
+use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, RwLock, Weak};
 
 use kernel::producer::ProducerStates;
@@ -165,6 +166,16 @@ impl PartitionLog {
     /// Whether the log was closed or its replica deleted.
     pub fn is_closed(&self) -> bool {
         lock(&self.writer).closed
+    }
+
+    /// Closes the log without writing anything and gives its directory the name `to`. Ranges that were read
+    /// stay readable.
+    pub(crate) fn rename_for_deletion(&self, to: &Path) -> Result<(), LogError> {
+        let _one = lock(&self.flushing);
+        self.check()?;
+        lock(&self.writer).closed = true;
+        let renamed = self.dir.path.rename(&**self.dir.files.disk(), to);
+        Ok(self.guard_io("rename the directory of", renamed)?)
     }
 
     /// All segments at this moment.
