@@ -103,12 +103,7 @@ impl LogDirs {
                     current.push(partition)
                 }
                 DirName::Partition(PartitionDir { kind: DirKind::Delete, .. }) => {
-                    self.queue_removal(
-                        dir,
-                        path(&entry.name),
-                        now,
-                        LogConfig::default().file_delete_delay_ms,
-                    );
+                    self.queue_removal(dir, path(&entry.name), now);
                 }
                 DirName::Partition(_) | DirName::Foreign => {
                     tracing::warn!(dir = %path(&entry.name).display(), "directory is left as it is");
