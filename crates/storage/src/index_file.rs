@@ -1,7 +1,7 @@
 //! A file of fixed-size, sorted entries: what the offset index and the time index have in common.
 //!
 //! The file is opened when it is first used, and created (as a hole of the configured size) when the first
-//! entry comes. Every entry goes to the file at once. A look-up first reads the end of the file, where most
+//! entry comes; a file that was cut to its entries grows again in the same way. Every entry goes to the file at once. A look-up first reads the end of the file, where most
 //! readers are (KAFKA-6432), else it searches blocks whose first entries it remembers. Appends and look-ups
 //! run side by side; whatever takes entries away waits for the look-ups.
 //! Entries lost in a crash are no harm: segments at or above the recovery point are indexed anew.
@@ -79,18 +79,34 @@ struct State<E> {
     /// Whether the rest is known, or the file must be looked at first.
     loaded: bool,
     exists: bool,
-    /// The length of the file, or the one it will be created with.
+    /// How long the file may be; it is made that long when the next entry comes.
+    room: u64,
+    /// Whether `room` holds for a file that exists; before that its length does.
+    room_given: bool,
+    /// How long the file is.
     len: u64,
     count: usize,
     last: Option<E>,
     dirty: bool,
 }
 
+impl<E> State<E> {
+    const UNKNOWN: Self = Self {
+        loaded: false,
+        exists: false,
+        room: 0,
+        room_given: false,
+        len: 0,
+        count: 0,
+        last: None,
+        dirty: false,
+    };
+}
+
 impl<E: Entry> IndexFile<E> {
     /// The index in `file`; nothing is opened. It will be created with room for `max_bytes`.
     pub(crate) fn new(file: CachedFile, max_bytes: u64) -> Self {
-        let len = whole_entries::<E>(max_bytes);
-        let state = State { loaded: false, exists: false, len, count: 0, last: None, dirty: false };
+        let state = State::<E> { room: whole_entries::<E>(max_bytes), ..State::UNKNOWN };
         Self {
             file,
             entries_stay: RwLock::new(()),
@@ -126,7 +142,9 @@ impl<E: Entry> IndexFile<E> {
                     Some(at) => self.read_entries(at, 1)?.pop(),
                     None => None,
                 };
-                *state = State { loaded: true, exists: true, len, count, last, dirty: false };
+                let used = (count as u64).saturating_mul(E::SIZE as u64);
+                let room = if state.room_given { state.room.max(used) } else { len };
+                *state = State { loaded: true, exists: true, room, len, count, last, ..State::UNKNOWN };
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => state.loaded = true,
             Err(error) => return Err(error),
@@ -135,6 +153,10 @@ impl<E: Entry> IndexFile<E> {
     }
 
     fn read_entries(&self, first: usize, count: usize) -> io::Result<Vec<E>> {
+        if count == 0 {
+            // There may be no file.
+            return Ok(Vec::new());
+        }
         let mut bytes = vec![0; count.saturating_mul(E::SIZE)];
         let position = (first as u64).saturating_mul(E::SIZE as u64);
         let read = self.file.handle()?.read_at(&mut bytes, position)?;
@@ -154,7 +176,7 @@ impl<E: Entry> IndexFile<E> {
 
     /// The number of entries the file has room for.
     pub(crate) fn capacity(&self) -> Result<usize, IndexError> {
-        Ok(usize::try_from(self.state()?.len).unwrap_or(usize::MAX) / E::SIZE)
+        Ok(usize::try_from(self.state()?.room).unwrap_or(usize::MAX) / E::SIZE)
     }
 
     /// Whether the file exists and its length is a whole number of entries.
@@ -173,29 +195,24 @@ impl<E: Entry> IndexFile<E> {
         if !accept(state.last)? {
             return Ok(());
         }
-        if (state.count as u64).saturating_add(1).saturating_mul(E::SIZE as u64) > state.len {
+        if (state.count as u64).saturating_add(1).saturating_mul(E::SIZE as u64) > state.room {
             return Err(IndexError::Full);
         }
         self.write_entry(&mut state, entry).map_err(|error| self.error(error))
     }
 
     fn write_entry(&self, state: &mut State<E>, entry: E) -> io::Result<()> {
-        self.create(state)?;
+        let handle = if state.exists { self.file.handle()? } else { self.file.create()? };
+        (state.exists, state.dirty) = (true, true);
+        if state.len < state.room {
+            handle.set_len(state.room)?;
+            state.len = state.room;
+        }
         let bytes = entry.encode();
         let position = (state.count as u64).saturating_mul(E::SIZE as u64);
-        self.file.handle()?.write_at(bytes.get(..E::SIZE).unwrap_or_default(), position)?;
+        handle.write_at(bytes.get(..E::SIZE).unwrap_or_default(), position)?;
         state.count = state.count.saturating_add(1);
         state.last = Some(entry);
-        state.dirty = true;
-        Ok(())
-    }
-
-    fn create(&self, state: &mut State<E>) -> io::Result<()> {
-        if !state.exists {
-            self.file.create()?.set_len(state.len)?;
-            state.exists = true;
-            state.dirty = true;
-        }
         Ok(())
     }
 
@@ -269,58 +286,37 @@ impl<E: Entry> IndexFile<E> {
         let _gone = write(&self.entries_stay);
         let mut state = lock(&self.state);
         lock(&self.block_firsts).clear();
-        let len = whole_entries::<E>(max_bytes);
-        let result = self.file.create().and_then(|handle| {
-            handle.set_len(0)?;
-            handle.set_len(len)
-        });
-        *state = State { loaded: true, exists: true, len, count: 0, last: None, dirty: true };
-        result.map_err(|error| self.error(error))
+        let room = whole_entries::<E>(max_bytes);
+        *state = State { loaded: true, exists: true, room, dirty: true, ..State::UNKNOWN };
+        self.file.create().and_then(|file| file.set_len(0)).map_err(|error| self.error(error))
     }
 
-    /// Gives the file room for `max_bytes`, or for its entries if those take more. A file that does not exist
-    /// will be created with that room.
-    pub(crate) fn resize(&self, max_bytes: u64) -> Result<(), IndexError> {
-        let _gone = write(&self.entries_stay);
-        let mut state = self.state()?;
+    /// Gives the file room for `max_bytes`, or for its entries if those take more. The file itself grows when
+    /// the next entry comes, so this costs nothing.
+    pub(crate) fn resize(&self, max_bytes: u64) {
+        let mut state = lock(&self.state);
         let used = (state.count as u64).saturating_mul(E::SIZE as u64);
-        let len = whole_entries::<E>(max_bytes).max(used);
-        if len != state.len {
-            if state.exists {
-                self.set_len(len).map_err(|error| self.error(error))?;
-                state.dirty = true;
-            }
-            state.len = len;
-        }
-        Ok(())
+        state.room = whole_entries::<E>(max_bytes).max(used);
+        state.room_given = true;
     }
 
     /// Cuts the file to its entries, creating it if it does not exist.
     pub(crate) fn trim(&self) -> Result<(), IndexError> {
-        let _gone = write(&self.entries_stay);
         let mut state = self.state()?;
-        let used = (state.count as u64).saturating_mul(E::SIZE as u64);
+        state.room = (state.count as u64).saturating_mul(E::SIZE as u64);
+        self.cut(&mut state).map_err(|error| self.error(error))
+    }
+
+    fn cut(&self, state: &mut State<E>) -> io::Result<()> {
         if !state.exists {
-            state.len = used;
-            return self.create_empty(&mut state).map_err(|error| self.error(error));
+            self.file.create()?;
+            (state.exists, state.dirty) = (true, true);
         }
-        if state.len != used {
-            self.set_len(used).map_err(|error| self.error(error))?;
-            state.len = used;
-            state.dirty = true;
+        if state.len != state.room {
+            self.file.handle()?.set_len(state.room)?;
+            (state.len, state.dirty) = (state.room, true);
         }
         Ok(())
-    }
-
-    fn create_empty(&self, state: &mut State<E>) -> io::Result<()> {
-        self.file.create()?;
-        state.exists = true;
-        state.dirty = true;
-        Ok(())
-    }
-
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        self.file.handle()?.set_len(len)
     }
 
     /// Makes the entries durable. The name of a new file needs a sync of its directory besides.

@@ -15,8 +15,6 @@ use crate::disk::atomic::{Durability, read_file, write_atomically};
 
 const VERSION: i16 = 1;
 const ENTRY_BYTES: usize = 46;
-/// Version, checksum and count.
-const HEADER_BYTES: usize = 10;
 /// Longer files are refused: 20 million producers.
 const MAX_FILE_LEN: u64 = 1 << 30;
 
@@ -146,6 +144,9 @@ mod tests {
 
     use super::*;
     use crate::disk::crash::{CrashDisk, CrashMode};
+
+    /// Version, checksum and count.
+    const HEADER_BYTES: usize = 10;
 
     /// One producer: id 1000, epoch 0, last sequence 4, last offset 12, delta 2, timestamp 1005.
     const VECTOR: &str = "0001bdc7d2ca0000000100000000000003e8000000000004000000000000000c00000002\

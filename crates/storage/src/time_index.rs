@@ -149,8 +149,8 @@ impl TimeIndex {
     }
 
     /// Gives the file room for `max_bytes` of entries, as the index of an active segment has.
-    pub fn resize(&self, max_bytes: u64) -> Result<(), IndexError> {
-        self.file.resize(max_bytes)
+    pub fn resize(&self, max_bytes: u64) {
+        self.file.resize(max_bytes);
     }
 
     /// Cuts the file to its entries, creating it if there is none.

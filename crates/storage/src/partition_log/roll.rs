@@ -79,7 +79,7 @@ impl PartitionLog {
             return Ok(());
         }
         if let Some(active) = self.active() {
-            self.guard("prepare the active segment of", active.resize_indexes())?;
+            active.resize_indexes();
         }
         writer.active_is_ready = true;
         Ok(())

@@ -12,7 +12,9 @@ use std::sync::{Arc, Mutex};
 
 use wire::types::{Millis, Offset};
 
+mod error;
 mod files;
+mod flush;
 mod read;
 mod recover;
 mod roll;
@@ -24,6 +26,7 @@ mod time;
 mod truncate;
 mod verify;
 
+pub use error::SegmentError;
 pub use read::{BatchPosition, SegmentRead};
 pub use recover::{Recovered, RecoveredBatch};
 pub use roll::{RollParams, RollReason, RollState, must_roll, new_base};
@@ -62,78 +65,6 @@ pub struct SegmentDir {
     pub path: Arc<DirPath>,
 }
 
-/// Why a segment cannot do what it was asked.
-#[derive(Debug, thiserror::Error)]
-pub enum SegmentError {
-    /// The disk failed.
-    #[error("segment {base}: {error}")]
-    Io {
-        /// The base offset.
-        base: Offset,
-        /// The error of the disk.
-        error: io::Error,
-    },
-    /// An earlier sync failed, so what was written before it may be lost.
-    #[error("segment {base}: an earlier sync failed")]
-    SyncFailed {
-        /// The base offset.
-        base: Offset,
-    },
-    /// The log file is, or would be, larger than 2^31-1 bytes.
-    #[error("segment {base}: {size} bytes are more than a segment may have")]
-    TooLarge {
-        /// The base offset.
-        base: Offset,
-        /// The size in bytes.
-        size: u64,
-    },
-    /// An offset is below the base offset or more than 2^31-1 above it.
-    #[error("segment {base}: offset {offset} is out of its range")]
-    OffsetOverflow {
-        /// The base offset.
-        base: Offset,
-        /// The offset.
-        offset: Offset,
-    },
-    /// The log cannot be read.
-    #[error("segment {base}: {error}")]
-    Scan {
-        /// The base offset.
-        base: Offset,
-        /// What is wrong.
-        error: ScanError,
-    },
-    /// An index does not take an entry or cannot be used.
-    #[error("segment {base}: {error}")]
-    Index {
-        /// The base offset.
-        base: Offset,
-        /// What is wrong.
-        error: IndexError,
-    },
-    /// The index of aborted transactions cannot be used.
-    #[error("segment {base}: {error}")]
-    TxnIndex {
-        /// The base offset.
-        base: Offset,
-        /// What is wrong.
-        error: TxnIndexError,
-    },
-}
-
-impl SegmentError {
-    /// Whether the disk is to blame, so that its log directory must go offline.
-    pub fn is_io(&self) -> bool {
-        match self {
-            Self::Io { .. } | Self::SyncFailed { .. } => true,
-            Self::Scan { error, .. } => matches!(error, ScanError::Io(_)),
-            Self::Index { error, .. } => matches!(error, IndexError::Io { .. }),
-            Self::TxnIndex { error, .. } => matches!(error, TxnIndexError::Io { .. }),
-            Self::TooLarge { .. } | Self::OffsetOverflow { .. } => false,
-        }
-    }
-}
-
 /// Batches to be appended together, their headers stamped already.
 #[derive(Clone, Copy, Debug)]
 pub struct AppendSet<'a> {
@@ -169,6 +100,7 @@ pub struct Segment {
     /// Whether files were created whose names were not synced.
     names_dirty: AtomicBool,
     sync_failed: AtomicBool,
+    flushing: Mutex<()>,
     state: Mutex<State>,
     recent: RecentSets,
 }
@@ -263,6 +195,7 @@ impl Segment {
             dirty: AtomicBool::new(false),
             names_dirty: AtomicBool::new(false),
             sync_failed: AtomicBool::new(false),
+            flushing: Mutex::new(()),
             state: Mutex::new(state),
             recent: RecentSets::default(),
         }
@@ -441,66 +374,10 @@ impl Segment {
         })
     }
 
-    /// Makes everything written so far durable: the log, then its indexes, then the names of new files.
-    pub fn flush(&self) -> Result<(), SegmentError> {
-        if self.sync_failed.load(Ordering::Acquire) {
-            return Err(SegmentError::SyncFailed { base: self.base });
-        }
-        let result = self.flush_files();
-        if result.is_err() {
-            self.sync_failed.store(true, Ordering::Release);
-        }
-        result
-    }
-
-    fn flush_files(&self) -> Result<(), SegmentError> {
-        if self.dirty.swap(false, Ordering::AcqRel) {
-            let synced = self.log.handle().and_then(|file| file.sync_data());
-            synced.map_err(|error| self.io(error))?;
-        }
-        self.offset_index.flush().map_err(|error| self.index(error))?;
-        self.time_index.flush().map_err(|error| self.index(error))?;
-        let new_txn_file = self.txn_index.flush().map_err(|error| self.txn(error))?;
-        if self.names_dirty.swap(false, Ordering::AcqRel) || new_txn_file {
-            let path = self.dir.path.get();
-            self.dir.files.disk().sync_dir(&path).map_err(|error| self.io(error))?;
-        }
-        Ok(())
-    }
-
-    /// What a segment goes through when the log rolls away from it: a last entry in the time index, and all
-    /// files cut to what is used. Index files exist afterwards.
-    pub fn on_become_inactive(&self) -> Result<(), SegmentError> {
-        self.check_indexes()?;
-        let max = self.max_timestamp()?;
-        self.time_index.maybe_append(max, LastSlot::Use).map_err(|error| self.index(error))?;
-        self.names_dirty.store(true, Ordering::Release);
-        self.offset_index.trim().map_err(|error| self.index(error))?;
-        self.time_index.trim().map_err(|error| self.index(error))?;
-        self.trim_log()
-    }
-
-    /// Cuts a preallocated log file to its batches.
-    fn trim_log(&self) -> Result<(), SegmentError> {
-        let file = self.log.handle().map_err(|error| self.io(error))?;
-        if file.len().map_err(|error| self.io(error))? > self.size() {
-            self.dirty.store(true, Ordering::Release);
-            file.set_len(self.size()).map_err(|error| self.io(error))?;
-        }
-        Ok(())
-    }
-
-    /// Closes an active segment at shutdown: as [`Segment::on_become_inactive`], so that the index files of a
-    /// segment that was never used exist too (KAFKA-13603). The caller flushes after it; files close
-    /// themselves.
-    pub fn close(&self) -> Result<(), SegmentError> {
-        self.on_become_inactive()
-    }
-
-    /// Gives the indexes the room of an active segment again, after a load or a truncation.
-    pub fn resize_indexes(&self) -> Result<(), SegmentError> {
-        let bytes = self.config.max_index_bytes;
-        self.offset_index.resize(bytes).map_err(|error| self.index(error))?;
-        self.time_index.resize(bytes).map_err(|error| self.index(error))
+    /// Gives the indexes the room of an active segment again, after a load or a truncation. Nothing is read or
+    /// written; the files grow when their next entries come.
+    pub fn resize_indexes(&self) {
+        self.offset_index.resize(self.config.max_index_bytes);
+        self.time_index.resize(self.config.max_index_bytes);
     }
 }

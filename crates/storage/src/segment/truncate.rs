@@ -21,7 +21,7 @@ impl Segment {
         self.offset_index.truncate_to(offset).map_err(|error| self.index(error))?;
         self.time_index.truncate_to(offset).map_err(|error| self.index(error))?;
         self.txn_index.truncate_to(offset).map_err(|error| self.txn(error))?;
-        self.resize_indexes()?;
+        self.resize_indexes();
         if size < old_size {
             let file = self.log().handle().map_err(|error| self.io(error))?;
             file.set_len(size).map_err(|error| self.io(error))?;

@@ -84,9 +84,9 @@ impl Segment {
             builder.add(self, &batch)?;
         }
         builder.finish(self)?;
-        // If the segment is active, the next load or roll gives the indexes their length; until then there is
-        // room for what comes.
-        self.resize_indexes()
+        // The segment may be the active one: there must be room for what comes.
+        self.resize_indexes();
+        Ok(())
     }
 }
 
