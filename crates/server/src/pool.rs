@@ -134,7 +134,7 @@ mod tests {
         assert!(pool.submit(count()).is_ok());
         assert_eq!((pool.queued(), pool.busy()), (2, 1));
         let back = pool.submit(count());
-        back.err().expect("the job itself")();
+        back.expect_err("the job itself")();
         dones.recv().unwrap();
         drop(hold);
         drop(pool);

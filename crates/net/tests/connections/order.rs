@@ -97,6 +97,37 @@ async fn a_produce_larger_than_the_window_is_served_alone() {
 }
 
 #[tokio::test]
+async fn what_may_not_start_is_not_read() {
+    const MIB: usize = 1024 * 1024;
+    for (size, started) in [(MIB, MAX_PRODUCES), (10 * MIB, 1)] {
+        let (handler, mut requests) = Requests::passing();
+        let server = Server::start(ConnectionSettings::default(), handler);
+        let mut peer = server.connect().await;
+        let sending = tokio::spawn(async move {
+            for _ in 0..20 {
+                peer.send(&request(PRODUCE, 1, size)).await;
+            }
+            peer
+        });
+        let mut open = Vec::new();
+        for _ in 0..started {
+            open.push(requests.next().await);
+        }
+        requests.none().await;
+        let read = server.counters.bytes_in.get();
+        assert!(read <= (started * size + 10_000) as u64, "{read} bytes are read of which few are served");
+        // Once the answers come, all is served.
+        for _ in 0..20 {
+            open.remove(0).1.send(Outcome::NoResponse);
+            if server.counters.requests.get() < 20 {
+                open.push(requests.next().await);
+            }
+        }
+        sending.await.unwrap();
+    }
+}
+
+#[tokio::test]
 async fn anything_but_a_produce_starts_alone() {
     let (handler, mut requests) = Requests::passing();
     let server = Server::start(ConnectionSettings::default(), handler);

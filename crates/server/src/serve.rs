@@ -1,0 +1,217 @@
+//! The real node behind the server: the broker of crate `node` on its embedded metadata store.
+
+use std::any::Any;
+use std::fs;
+use std::net::SocketAddr;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use metadata::embedded::EmbeddedStore;
+use net::{ConnectionInfo, FrameHandler};
+use node::broker::{Broker, BrokerState, Environment};
+use node::call::{self, Connection};
+use node::clock::{Clock, SystemClock};
+use node::config::{EndPoint, KafkaConfig};
+use node::jobs::{Executor, Job};
+use wire::response::Part;
+
+use crate::node_trait::{DeadlineHook, Node, Readiness};
+use crate::pool::Pool;
+use crate::run::{Bound, RunError, run};
+use crate::settings::ServerSettings;
+
+/// Threads that make and remove logs.
+const JOB_THREADS: usize = 2;
+/// Jobs that may wait for them.
+const JOB_QUEUE: usize = 1_000;
+
+/// Serves with this configuration until the process is asked to stop.
+///
+/// # Errors
+/// If the broker does not start, with one line to tell the operator.
+pub fn serve(config: KafkaConfig) -> Result<(), RunError> {
+    let mut settings = ServerSettings::from_config(&config).map_err(|error| RunError::Node(error.to_string()))?;
+    let dirs: Vec<_> = config.log_dirs.iter().map(|dir| dir.display().to_string()).collect();
+    settings.about.push(("data".to_owned(), dirs.join(", ")));
+    run(settings, move |bound| start(config, bound).map(|node| Arc::new(node) as Arc<dyn Node>))
+}
+
+fn start(config: KafkaConfig, bound: &[Bound]) -> Result<BrokerNode, String> {
+    let Some(data) = config.log_dirs.first() else {
+        return Err("log.dirs names no directory".to_owned());
+    };
+    fs::create_dir_all(data).map_err(|error| format!("{} cannot be created: {error}", data.display()))?;
+    let file = data.join(metadata::DEFAULT_STORE_FILE);
+    let store = EmbeddedStore::open_file(&file)
+        .map_err(|error| format!("the metadata store {} cannot be opened: {error}", file.display()))?;
+    // The broker of an embedded store is told of no change that it has not made itself.
+    let session = store.session(Arc::new(|_| {}));
+    let pool = Pool::start("jobs", JOB_THREADS, JOB_QUEUE).map_err(|error| error.to_string())?;
+    let endpoints = endpoints(&config, bound);
+    let environment = Environment {
+        store: Arc::new(session),
+        clock: Arc::new(SystemClock::new()),
+        executor: Arc::new(Threads(pool)),
+        endpoints,
+        seed: seed(),
+    };
+    let clock = environment.clock.clone();
+    let broker = node::start(config, environment).map_err(|error| error.to_string())?;
+    Ok(BrokerNode { broker, clock, _store: store })
+}
+
+/// What clients are told: the advertised listeners, with the ports and the host name that were found.
+fn endpoints(config: &KafkaConfig, bound: &[Bound]) -> Vec<EndPoint> {
+    let port_of = |name: &str| bound.iter().find(|it| *it.name == *name).map(|it| it.address.port());
+    let advertised = config.listeners.advertised.iter().cloned().map(|mut it| {
+        if it.port == 0 {
+            it.port = port_of(&it.listener_name).unwrap_or(0);
+        }
+        if it.host.is_empty() {
+            it.host = host_name();
+        }
+        it
+    });
+    advertised.collect()
+}
+
+fn host_name() -> String {
+    let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let name = name.trim();
+    if name.is_empty() { "localhost".to_owned() } else { name.to_owned() }
+}
+
+fn seed() -> u64 {
+    let nanos = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+    let mixed = nanos.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u128::from(std::process::id()).rotate_left(32);
+    u64::try_from(mixed & u128::from(u64::MAX)).unwrap_or_default()
+}
+
+struct Threads(Pool);
+
+impl Executor for Threads {
+    fn submit(&self, job: Job) -> Result<(), Job> {
+        self.0.submit(job)
+    }
+}
+
+struct BrokerNode {
+    broker: Arc<Broker>,
+    clock: Arc<dyn Clock>,
+    // Ends after the broker.
+    _store: EmbeddedStore,
+}
+
+impl FrameHandler for BrokerNode {
+    fn handle(&self, connection: &Arc<ConnectionInfo>, frame: Bytes, reply: net::Reply) {
+        let Some(connection) = attached(connection) else {
+            return reply.send(net::Outcome::Close { reason: "the connection belongs to another handler".to_owned() });
+        };
+        self.broker.handle(&connection, frame, call::Reply::new(move |outcome| reply.send(outward(outcome))));
+    }
+}
+
+/// What the broker keeps with a connection, made with its first request.
+fn attached(info: &ConnectionInfo) -> Option<Arc<Connection>> {
+    let attachment = info.attachment.get_or_init(|| {
+        Arc::new(Connection {
+            listener: info.listener.to_string(),
+            client_address: SocketAddr::ip(&info.peer).to_canonical(),
+            id: info.to_string(),
+            principal: "User:ANONYMOUS".to_owned(),
+            client_software: OnceLock::new(),
+        }) as Arc<dyn Any + Send + Sync>
+    });
+    Arc::clone(attachment).downcast().ok()
+}
+
+fn outward(outcome: call::Outcome) -> net::Outcome {
+    match outcome {
+        call::Outcome::Respond(parts) => net::Outcome::Respond(parts.into_iter().map(part).collect()),
+        call::Outcome::NoResponse => net::Outcome::NoResponse,
+        call::Outcome::Close(reason) => net::Outcome::Close { reason },
+    }
+}
+
+fn part(part: Part<call::FileRange>) -> net::Part {
+    match part {
+        Part::Bytes(bytes) => Part::Bytes(bytes),
+        Part::Range(range) => Part::Range(Box::new(OnDisk(range))),
+    }
+}
+
+struct OnDisk(call::FileRange);
+
+impl net::RangeSource for OnDisk {
+    fn len(&self) -> u64 {
+        self.0.len as u64
+    }
+
+    fn read_at(&self, buf: &mut [u8], at: u64) -> std::io::Result<usize> {
+        self.0.read_at(buf, usize::try_from(at).unwrap_or(usize::MAX))
+    }
+
+    fn fd(&self) -> Option<(std::os::fd::BorrowedFd<'_>, u64)> {
+        self.0.as_fd().map(|fd| (fd, self.0.position))
+    }
+}
+
+impl BrokerNode {
+    fn until(&self, mono_ms: i64) -> Duration {
+        let rest = mono_ms.saturating_sub(self.clock.now().mono_ms);
+        Duration::from_millis(u64::try_from(rest).unwrap_or(0))
+    }
+}
+
+impl Node for BrokerNode {
+    fn id(&self) -> i32 {
+        self.broker.id().0
+    }
+
+    fn poll(&self) -> Option<Duration> {
+        self.broker.poll().map(|deadline| self.until(deadline))
+    }
+
+    fn housekeep(&self) -> Duration {
+        let next = self.broker.housekeep();
+        self.until(next)
+    }
+
+    fn on_earlier_deadline(&self, hook: DeadlineHook) {
+        let clock = self.clock.clone();
+        self.broker.on_earlier_deadline(move |mono_ms| {
+            let rest = mono_ms.saturating_sub(clock.now().mono_ms);
+            hook(Duration::from_millis(u64::try_from(rest).unwrap_or(0)));
+        });
+    }
+
+    fn shut_down(&self) {
+        self.broker.shut_down();
+    }
+
+    fn render_metrics(&self) -> String {
+        self.broker.render_metrics()
+    }
+
+    fn readiness(&self) -> Readiness {
+        let state = self.broker.state();
+        let names = [
+            (BrokerState::NotRunning, "not running"),
+            (BrokerState::Starting, "starting"),
+            (BrokerState::Recovery, "recovering logs"),
+            (BrokerState::Running, "running"),
+            (BrokerState::ShuttingDown, "shutting down"),
+        ];
+        let name = names.iter().find(|(it, _)| *it as u8 == state).map_or("unknown", |(_, name)| name);
+        Readiness { ready: state == BrokerState::Running as u8, state: name.to_owned() }
+    }
+
+    fn recovery(&self) -> String {
+        self.broker.recovery()
+    }
+
+    fn explain(&self, topic: &str, partition: i32) -> Option<String> {
+        self.broker.explain(topic, partition)
+    }
+}
