@@ -20,7 +20,7 @@ use crate::segment::{Segment, SegmentError};
 use crate::sync::{lock, read};
 
 /// What one flush has to sync.
-struct Plan {
+pub(super) struct Plan {
     target: Offset,
     segments: Vec<Arc<Segment>>,
     epochs: bool,
@@ -88,7 +88,7 @@ impl PartitionLog {
         self.carry_out(&plan)
     }
 
-    fn plan_flush(&self, writer: &mut Writer, target: Offset) -> Plan {
+    pub(super) fn plan_flush(&self, writer: &mut Writer, target: Offset) -> Plan {
         let recovery_point = self.positions().recovery_point;
         let all = read(&self.segments);
         // From the segment that holds the recovery point on.
@@ -106,7 +106,7 @@ impl PartitionLog {
         }
     }
 
-    fn carry_out(&self, plan: &Plan) -> Result<(), StorageError> {
+    pub(super) fn carry_out(&self, plan: &Plan) -> Result<(), StorageError> {
         self.guard_io("flush", self.sync_small_files(plan))?;
         for segment in &plan.segments {
             match segment.flush() {

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
+use super::verify::unless_full;
 use super::{Segment, SegmentError};
 use crate::sync::lock;
 use crate::time_index::LastSlot;
@@ -41,7 +42,8 @@ impl Segment {
     pub fn on_become_inactive(&self) -> Result<(), SegmentError> {
         self.check_indexes()?;
         let max = self.max_timestamp()?;
-        self.time_index.maybe_append(max, LastSlot::Use).map_err(|error| self.index(error))?;
+        let closing = self.time_index.maybe_append(max, LastSlot::Use);
+        unless_full(closing).map_err(|error| self.index(error))?;
         self.names_dirty.store(true, Ordering::Release);
         self.offset_index.trim().map_err(|error| self.index(error))?;
         self.time_index.trim().map_err(|error| self.index(error))?;

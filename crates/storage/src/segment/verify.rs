@@ -133,7 +133,7 @@ impl IndexBuilder {
 }
 
 /// An index that was configured smaller than the log needs is sparser, and no reason to lose the log.
-fn unless_full(result: Result<(), IndexError>) -> Result<(), IndexError> {
+pub(super) fn unless_full(result: Result<(), IndexError>) -> Result<(), IndexError> {
     match result {
         Err(IndexError::Full) => Ok(()),
         other => other,

@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn an_unfinished_replacement_is_taken_back_from_the_first_cleaned_file_on() {
         let left = cleaned(&["5.log", "5.log.cleaned", "300.log", "300.log.swap", "300.index.swap"]);
-        assert_eq!(left, ["300.log", "5.log"]);
+        assert_eq!(left, ["5.log", "300.log"]);
     }
 
     #[test]
@@ -138,13 +138,13 @@ mod tests {
             "5.log.swap",
             "5.index.swap",
         ];
-        assert_eq!(cleaned(&names), ["105.log", "105.snapshot", "5.index", "5.log"]);
+        assert_eq!(cleaned(&names), ["5.index", "5.log", "105.log", "105.snapshot"]);
     }
 
     #[test]
     fn an_index_left_over_from_renaming_is_renamed_and_no_segment_goes() {
         let left = cleaned(&["5.log", "5.index.swap", "5.timeindex", "105.log", "105.snapshot"]);
-        assert_eq!(left, ["105.log", "105.snapshot", "5.index", "5.log", "5.timeindex"]);
+        assert_eq!(left, ["5.index", "5.log", "5.timeindex", "105.log", "105.snapshot"]);
     }
 
     #[test]
