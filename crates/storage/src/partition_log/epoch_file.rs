@@ -13,24 +13,29 @@ use crate::epoch_checkpoint::write_epochs;
 use crate::names::LEADER_EPOCH_CHECKPOINT;
 use crate::segment::SegmentDir;
 
-/// Epochs that are on disk as they are here.
+/// The epochs, and what their file says.
+///
+/// The file may hold more than is true: loading cuts epochs beyond the log end and leaves the file as it is, since
+/// the next load cuts them again. So an idle log is not written to when a broker starts.
 #[derive(Debug)]
 pub(super) struct EpochFile {
     history: EpochHistory,
+    /// `None`: not what it should be, or unknown.
+    on_disk: Option<EpochHistory>,
     unsynced: bool,
 }
 
 impl EpochFile {
-    /// Epochs as the file has them.
-    pub(super) fn loaded(history: EpochHistory) -> Self {
-        Self { history, unsynced: false }
+    /// Epochs of a log whose file says `on_disk`.
+    pub(super) fn loaded(history: EpochHistory, on_disk: Option<EpochHistory>) -> Self {
+        Self { history, on_disk, unsynced: false }
     }
 
     pub(super) fn history(&self) -> &EpochHistory {
         &self.history
     }
 
-    /// Makes a change; if it says that it changed something, the file is replaced.
+    /// Makes a change; if it says that it changed something, the file follows.
     pub(super) fn change(
         &mut self,
         dir: &SegmentDir,
@@ -43,16 +48,22 @@ impl EpochFile {
         Ok(changed)
     }
 
-    /// Replaces the file.
+    /// Replaces the file, unless it says the same.
     pub(super) fn write(&mut self, dir: &SegmentDir) -> io::Result<()> {
+        if self.on_disk.as_ref() == Some(&self.history) {
+            return Ok(());
+        }
         let path = dir.path.get().join(LEADER_EPOCH_CHECKPOINT);
+        self.on_disk = None;
         self.unsynced = true;
-        write_epochs(&**dir.files.disk(), &path, self.history.entries(), Durability::Deferred)
+        write_epochs(&**dir.files.disk(), &path, self.history.entries(), Durability::Deferred)?;
+        self.on_disk = Some(self.history.clone());
+        Ok(())
     }
 
-    /// Notes that the file must be synced by the next flush, if it must.
-    pub(super) fn mark_unsynced(&mut self, unsynced: bool) {
-        self.unsynced = unsynced;
+    /// Notes that the file must be synced by the next flush: another process may have written it.
+    pub(super) fn mark_unsynced(&mut self) {
+        self.unsynced = true;
     }
 
     /// Whether the file waits for a sync; the caller does it next, with [`sync`].
@@ -61,7 +72,10 @@ impl EpochFile {
     }
 }
 
-/// Makes the file durable.
+/// Makes the file durable, if there is one.
 pub(super) fn sync(dir: &SegmentDir) -> io::Result<()> {
-    sync_written(&**dir.files.disk(), &dir.path.get().join(LEADER_EPOCH_CHECKPOINT))
+    match sync_written(&**dir.files.disk(), &dir.path.get().join(LEADER_EPOCH_CHECKPOINT)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        result => result,
+    }
 }

@@ -25,9 +25,9 @@ pub(super) fn path(dir: &SegmentDir) -> PathBuf {
 }
 
 impl TopicIdFile {
-    /// The id as the file has it.
-    pub(super) fn loaded(id: Option<TopicId>) -> Self {
-        Self { id, unsynced: false }
+    /// The id as the file has it, which may not be durable yet.
+    pub(super) fn loaded(id: Option<TopicId>, unsynced: bool) -> Self {
+        Self { id, unsynced: unsynced && id.is_some() }
     }
 
     pub(super) fn get(&self) -> Option<TopicId> {

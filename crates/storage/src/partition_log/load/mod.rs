@@ -206,7 +206,7 @@ fn create_files(dir: &SegmentDir, config: &LogConfig, id: TopicId, now: Now) -> 
         positions: Positions::default(),
         producers: ProducerStates::new(Offset(0)),
         snapshots: Snapshots::default(),
-        epochs: EpochFile::loaded(EpochHistory::new()),
+        epochs: EpochFile::loaded(EpochHistory::new(), None),
         topic_id,
     })
 }
@@ -236,13 +236,12 @@ impl Loader<'_> {
         }
         let first = segments.first().map_or(log_end, |segment| segment.base());
         let log_start = self.args.log_start.max(first);
-        let lost = on_disk.is_none() || history.is_empty();
-        if lost && !reset && log_end > log_start {
+        let lost = on_disk.as_ref().is_none_or(EpochHistory::is_empty);
+        let complete = history.earliest().is_some_and(|entry| entry.start <= log_start);
+        if lost && !complete && !reset && log_end > log_start {
             history = epochs::from_batches(&segments, log_end)?;
         }
-        history.truncate_from_end(log_end);
-        history.truncate_from_start(self.args.log_start);
-        let epochs = self.keep_epochs(history, on_disk.as_ref())?;
+        let epochs = self.keep_epochs(history, on_disk, log_end)?;
         let producers = self.find_producers(&segments, log_start, log_end, recovered, reset)?;
         let trusted = self.args.clean && !reset && !recovery.dropped;
         let recovery_point = if trusted { log_end } else { self.args.recovery_point.min(log_end) };
@@ -333,19 +332,23 @@ impl Loader<'_> {
         Ok(Arc::new(Segment::create(&self.dir, self.args.log_start, self.config, now)?))
     }
 
-    /// The epochs with their file, which is replaced if it says something else.
+    /// The epochs within the log. Their file is written again if it lacks some of them.
     fn keep_epochs(
         &self,
-        history: EpochHistory,
-        on_disk: Option<&EpochHistory>,
+        mut history: EpochHistory,
+        on_disk: Option<EpochHistory>,
+        log_end: Offset,
     ) -> Result<EpochFile, Failure> {
-        let as_read = on_disk == Some(&history);
-        let mut file = EpochFile::loaded(history);
+        let as_read = on_disk.as_ref() == Some(&history);
+        history.truncate_from_end(log_end);
+        history.truncate_from_start(self.args.log_start);
+        let mut file = EpochFile::loaded(history, on_disk);
         if !as_read {
             file.write(&self.dir)?;
         }
-        // After a crash what is read may be in memory only.
-        file.mark_unsynced(!self.args.clean || !as_read);
+        if !self.args.clean {
+            file.mark_unsynced();
+        }
         Ok(file)
     }
 
@@ -394,7 +397,7 @@ impl Loader<'_> {
     fn read_topic_id(&self, has_records: bool) -> Result<TopicIdFile, Failure> {
         let path = super::topic_id::path(&self.dir);
         match read_topic_id(&**self.dir.files.disk(), &path) {
-            Ok(id) => Ok(TopicIdFile::loaded(id)),
+            Ok(id) => Ok(TopicIdFile::loaded(id, !self.args.clean)),
             Err(error @ PartitionMetadataError::Io(_)) => Err(Failure::TopicId(error)),
             Err(error) if self.args.clean && has_records => Err(Failure::TopicId(error)),
             Err(error) => {
