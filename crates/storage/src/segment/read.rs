@@ -51,29 +51,32 @@ impl Segment {
         Ok(bytes.into())
     }
 
-    /// The first batch whose last offset is at or above `offset`; `None` if the segment ends before.
-    pub fn find_batch(&self, offset: Offset) -> Result<Option<FileBatch>, SegmentError> {
+    /// A scan from where the index leads for `offset`: at or before the batch that holds it. If no batch is
+    /// there, or one beyond the offset that the index names, the scan begins at the start of the segment.
+    pub(super) fn scan_near(&self, offset: Offset, read_ahead: usize) -> Result<BatchScan, SegmentError> {
         self.check_indexes()?;
-        let start = self.offset_index.lookup(offset).map_err(|error| self.index(error))?.position;
-        match self.find_batch_from(start, offset) {
-            Ok(Some(batch)) if batch.position > start || start == 0 || batch.header.base_offset <= offset => {
-                Ok(Some(batch))
-            }
-            Ok(None) if start < self.size() || start == 0 => Ok(None),
-            Err(error) if error.is_io() || start == 0 => Err(error),
-            // A right index never leads past the offset, nor into the middle of a batch.
-            _ => {
-                tracing::warn!(
-                    segment = %self.log().path().display(), %offset, position = start,
-                    "the offset index is wrong; searching the whole segment"
-                );
-                self.find_batch_from(0, offset)
-            }
+        let entry = self.offset_index.lookup(offset).map_err(|error| self.index(error))?;
+        let mut scan = self.scan(entry.position, read_ahead)?;
+        if entry.position == 0 {
+            return Ok(scan);
         }
+        if let Some(batch) = self.next_good(&mut scan)?
+            && batch.header.base_offset >= self.base()
+            && batch.header.base_offset <= entry.offset
+        {
+            scan.back_to(&batch);
+            return Ok(scan);
+        }
+        tracing::warn!(
+            segment = %self.log().path().display(), %offset, position = entry.position,
+            "the offset index is wrong; searching the whole segment"
+        );
+        self.scan(0, SCAN_BYTES)
     }
 
-    fn find_batch_from(&self, start: u64, offset: Offset) -> Result<Option<FileBatch>, SegmentError> {
-        let mut scan = self.scan(start, LOOKUP_BYTES)?;
+    /// The first batch whose last offset is at or above `offset`; `None` if the segment ends before.
+    pub fn find_batch(&self, offset: Offset) -> Result<Option<FileBatch>, SegmentError> {
+        let mut scan = self.scan_near(offset, LOOKUP_BYTES)?;
         while let Some(batch) = scan.next_batch().map_err(|error| self.scan_error(error))? {
             if batch.header.last_offset() >= offset {
                 return Ok(Some(batch));
@@ -114,9 +117,7 @@ impl Segment {
 
     /// The offset after the last record; the base offset if there is none. Reads from the last index entry on.
     pub fn next_offset(&self) -> Result<Offset, SegmentError> {
-        self.check_indexes()?;
-        let last = self.offset_index.last().map_err(|error| self.index(error))?;
-        let mut scan = self.scan(last.map_or(0, |entry| entry.position), SCAN_BYTES)?;
+        let mut scan = self.scan_near(Offset(i64::MAX), SCAN_BYTES)?;
         let mut next = self.base();
         while let Some(batch) = scan.next_batch().map_err(|error| self.scan_error(error))? {
             next = batch.header.next_offset();

@@ -79,6 +79,12 @@ impl BatchScan {
         self.position
     }
 
+    /// The bytes that the scan holds at the most.
+    #[cfg(test)]
+    pub(super) fn buffered_capacity(&self) -> usize {
+        self.chunks.buf.capacity()
+    }
+
     /// The next batch; `None` at the end, or at a batch that is not whole.
     pub fn next_batch(&mut self) -> Result<Option<FileBatch>, ScanError> {
         let position = self.position;
@@ -99,6 +105,11 @@ impl BatchScan {
         let batch = FileBatch { position, header };
         self.position = batch.end();
         Ok(Some(batch))
+    }
+
+    /// Goes back to the start of a batch that this scan has just given.
+    pub(super) fn back_to(&mut self, batch: &FileBatch) {
+        self.position = batch.position;
     }
 
     /// Compares the checksum of a batch that this scan has just given, in pieces.

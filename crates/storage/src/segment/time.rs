@@ -3,7 +3,7 @@
 use wire::batch::{Batch, Limits};
 use wire::types::{LeaderEpoch, Millis, Offset};
 
-use super::scan::{FileBatch, LOOKUP_BYTES, ScanError};
+use super::scan::{FileBatch, LOOKUP_BYTES, SCAN_BYTES, ScanError};
 use super::{FirstTimestamp, Segment, SegmentError};
 use crate::sync::lock;
 use crate::time_index::TimestampOffset;
@@ -61,9 +61,7 @@ impl Segment {
     ) -> Result<Option<RecordPosition>, SegmentError> {
         self.check_indexes()?;
         let before = self.time_index.lookup(timestamp).map_err(|error| self.index(error))?;
-        let from = before.offset.max(start);
-        let position = self.offset_index.lookup(from).map_err(|error| self.index(error))?.position;
-        let mut scan = self.scan(position, LOOKUP_BYTES)?;
+        let mut scan = self.scan_near(before.offset.max(start), LOOKUP_BYTES)?;
         while let Some(batch) = scan.next_batch().map_err(|error| self.scan_error(error))? {
             if batch.header.max_timestamp < timestamp || batch.header.last_offset() < start {
                 continue;
@@ -84,8 +82,7 @@ impl Segment {
         if max.timestamp.0 < 0 {
             return Ok(None);
         }
-        let position = self.offset_index.lookup(max.offset).map_err(|error| self.index(error))?.position;
-        let mut scan = self.scan(position, LOOKUP_BYTES)?;
+        let mut scan = self.scan_near(max.offset, LOOKUP_BYTES)?;
         while let Some(batch) = scan.next_batch().map_err(|error| self.scan_error(error))? {
             if batch.header.max_timestamp == max.timestamp {
                 return self.find_in_batch(&batch, |at, _| at == max.timestamp);
@@ -117,8 +114,7 @@ impl Segment {
     /// Finds the largest timestamp again after the log was cut: the last index entry, or a batch after it.
     pub(super) fn reload_max_timestamp(&self) -> Result<(), SegmentError> {
         let mut max = self.time_index.last().map_err(|error| self.index(error))?;
-        let position = self.offset_index.lookup(max.offset).map_err(|error| self.index(error))?.position;
-        let mut scan = self.scan_at(position)?;
+        let mut scan = self.scan_near(max.offset, SCAN_BYTES)?;
         while let Some(batch) = scan.next_batch().map_err(|error| self.scan_error(error))? {
             if batch.header.max_timestamp > max.timestamp {
                 let timestamp = batch.header.max_timestamp;
