@@ -191,3 +191,80 @@ impl State {
         if std::mem::take(&mut self.sleeping) { self.waker.clone() } else { None }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::Wake;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Wakes(AtomicUsize);
+
+    impl Wake for Wakes {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    /// An exchange with requests in service, and a task that has seen them.
+    fn seen(requests: usize) -> (Arc<Exchange>, Vec<Reply>, Status, Arc<Wakes>) {
+        let exchange = Arc::new(Exchange::new());
+        let replies = (0..requests).map(|_| exchange.open(10, false)).collect();
+        let (outcome, status) = exchange.next_answer();
+        assert!(outcome.is_none());
+        (exchange, replies, status, Arc::default())
+    }
+
+    #[test]
+    fn what_happens_before_the_task_sleeps_keeps_it_awake() {
+        let happenings: [fn(&Exchange, Reply); 4] = [
+            |_, reply| reply.send(Outcome::NoResponse),
+            |_, reply| reply.send_and_mute(Outcome::NoResponse, Duration::from_secs(1)),
+            |exchange, _reply| exchange.drain(),
+            |exchange, _reply| exchange.end(CloseReason::Evicted),
+        ];
+        for happening in happenings {
+            let (exchange, mut replies, status, wakes) = seen(1);
+            let waker = Waker::from(Arc::clone(&wakes));
+            happening(&exchange, replies.remove(0));
+            assert!(!exchange.sleep(&Context::from_waker(&waker), &status));
+            assert_eq!(wakes.0.load(Ordering::SeqCst), 0, "a task that is awake is not woken");
+        }
+    }
+
+    #[test]
+    fn a_mute_that_comes_with_a_later_answer_keeps_the_task_awake_too() {
+        let (exchange, mut replies, status, wakes) = seen(2);
+        let waker = Waker::from(wakes);
+        replies.remove(1).send_and_mute(Outcome::NoResponse, Duration::from_secs(1));
+        assert!(!exchange.sleep(&Context::from_waker(&waker), &status));
+    }
+
+    #[test]
+    fn a_sleeping_task_is_woken_once_and_only_by_the_answer_that_is_due() {
+        let (exchange, mut replies, status, wakes) = seen(3);
+        let waker = Waker::from(Arc::clone(&wakes));
+        assert!(exchange.sleep(&Context::from_waker(&waker), &status));
+        replies.remove(1).send(Outcome::NoResponse);
+        assert_eq!(wakes.0.load(Ordering::SeqCst), 0, "the second answer is not due");
+        replies.remove(0).send(Outcome::NoResponse);
+        replies.remove(0).send(Outcome::NoResponse);
+        assert_eq!(wakes.0.load(Ordering::SeqCst), 1);
+        for left in [2, 1, 0] {
+            let (outcome, status) = exchange.next_answer();
+            assert!(outcome.is_some());
+            assert_eq!((status.requests, status.bytes), (left, left * 10));
+        }
+    }
+
+    #[test]
+    fn answers_after_the_end_are_dropped() {
+        let (exchange, mut replies, _, _) = seen(1);
+        exchange.close();
+        assert!(replies[0].is_abandoned());
+        replies.remove(0).send(Outcome::NoResponse);
+        assert_eq!(exchange.next_answer().1.requests, 0);
+    }
+}

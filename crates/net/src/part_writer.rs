@@ -383,11 +383,28 @@ fn read_now(range: &dyn RangeSource, buf: &mut [u8], at: u64, warm_to: u64) -> i
         return some(range.read_at(buf, at)?);
     }
     let position = start.saturating_add(at);
-    match rustix::io::preadv2(file, &mut [IoSliceMut::new(buf)], position, ReadWriteFlags::NOWAIT) {
-        Ok(count) => some(count),
-        Err(Errno::AGAIN | Errno::INTR) => Ok(0),
-        // A file system that cannot tell.
-        Err(Errno::OPNOTSUPP | Errno::NOSYS) => some(range.read_at(buf, at)?),
+    match attempt(rustix::io::preadv2(file, &mut [IoSliceMut::new(buf)], position, ReadWriteFlags::NOWAIT))? {
+        Attempt::Read(count) => some(count),
+        Attempt::Cold => Ok(0),
+        Attempt::Unknown => some(range.read_at(buf, at)?),
+    }
+}
+
+/// What a read that must not wait has told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Attempt {
+    Read(usize),
+    /// The bytes are not in memory.
+    Cold,
+    /// The file system cannot read without waiting.
+    Unknown,
+}
+
+fn attempt(result: Result<usize, Errno>) -> io::Result<Attempt> {
+    match result {
+        Ok(count) => Ok(Attempt::Read(count)),
+        Err(Errno::AGAIN | Errno::INTR) => Ok(Attempt::Cold),
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(Attempt::Unknown),
         Err(error) => Err(error.into()),
     }
 }

@@ -9,6 +9,7 @@ pub mod metrics;
 pub mod node_trait;
 pub mod pool;
 pub mod run;
+pub mod serve;
 pub mod settings;
 pub mod ticker;
 
@@ -16,4 +17,5 @@ mod start_block;
 
 pub use node_trait::{Node, Readiness};
 pub use run::{RunError, run};
+pub use serve::serve;
 pub use settings::{HttpSettings, ServerSettings};

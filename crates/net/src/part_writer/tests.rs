@@ -116,3 +116,11 @@ async fn an_answer_too_long_for_its_size_is_refused() {
     assert_eq!(writer.push(almost), Ok(()));
     assert!(!writer.has_room());
 }
+
+#[test]
+fn only_a_read_that_would_wait_is_cold() {
+    assert_eq!(attempt(Ok(5)).unwrap(), Attempt::Read(5));
+    assert_eq!(attempt(Err(Errno::AGAIN)).unwrap(), Attempt::Cold);
+    assert_eq!(attempt(Err(Errno::OPNOTSUPP)).unwrap(), Attempt::Unknown);
+    assert_eq!(attempt(Err(Errno::IO)).unwrap_err().raw_os_error(), Some(Errno::IO.raw_os_error()));
+}

@@ -53,6 +53,7 @@ async fn a_request_in_service_is_not_idle() {
     peer.send(&request(METADATA, 1, 10)).await;
     let (_, reply) = requests.next().await;
     tokio::time::advance(Duration::from_secs(60)).await;
+    requests.none().await;
     reply.send(respond("late"));
     assert_eq!(peer.receive().await, b"late");
     let took = idle_time(&mut peer).await;
