@@ -68,7 +68,11 @@ fn serve(broker: &Arc<Broker>, partition: &Arc<Partition>) {
         let mut requests = Vec::with_capacity(queued.len());
         let mut waiting = Vec::with_capacity(queued.len());
         for append in queued {
-            waiting.push(Waiting { sink: append.sink, place: append.place, size_in_bytes: append.records.len() });
+            waiting.push(Waiting {
+                sink: append.sink,
+                place: append.place,
+                size_in_bytes: append.records.len(),
+            });
             requests.push(LeaderAppend { records: append.records, origin: AppendOrigin::Client });
         }
         let epoch = match partition.check_leader(LeaderEpoch::UNKNOWN) {

@@ -15,7 +15,7 @@ use metadata::store::Store;
 use storage::log_config::LogConfig;
 use storage::log_dirs::LogDirs;
 use wire::error_code::ErrorCode;
-use wire::types::{BrokerId, ControllerEpoch, LeaderEpoch, Now, TopicId, TopicPartition};
+use wire::types::{BrokerEpoch, BrokerId, ControllerEpoch, LeaderEpoch, Now, TopicId, TopicPartition};
 
 use crate::api::{self, FetchSessions};
 use crate::call::{Connection, Reply};
@@ -81,6 +81,7 @@ pub struct Broker {
     state: AtomicU8,
     controller_epoch: AtomicI32,
     features_epoch: i64,
+    broker_epoch: BrokerEpoch,
 }
 
 /// What the start has found out, besides the environment.
@@ -90,6 +91,7 @@ pub(crate) struct Found {
     pub(crate) image: MetadataImage,
     pub(crate) controller_epoch: ControllerEpoch,
     pub(crate) features_epoch: i64,
+    pub(crate) broker_epoch: BrokerEpoch,
 }
 
 impl Broker {
@@ -117,6 +119,7 @@ impl Broker {
             state: AtomicU8::new(BrokerState::Starting as u8),
             controller_epoch: AtomicI32::new(found.controller_epoch.0),
             features_epoch: found.features_epoch,
+            broker_epoch: found.broker_epoch,
         }
     }
 
@@ -140,8 +143,8 @@ impl Broker {
         self.schedule.run(self)
     }
 
-    /// `hook` is called when [`Broker::poll`] must come earlier than it said.
-    pub fn on_earlier_deadline(&self, hook: impl Fn() + Send + Sync + 'static) {
+    /// `hook` is called with the new deadline when [`Broker::poll`] must come earlier than it said.
+    pub fn on_earlier_deadline(&self, hook: impl Fn(i64) + Send + Sync + 'static) {
         self.timers.on_earlier_deadline(Box::new(hook));
     }
 
@@ -151,7 +154,7 @@ impl Broker {
         for waiter in self.timers.take_expired(i64::MAX - 1) {
             waiter.wake(self, Wake::Expired);
         }
-        self.log_dirs.shut_down(self.now());
+        self.log_dirs.shut_down(self.config.num_recovery_threads_per_data_dir.max(1), self.broker_epoch);
         self.store.close();
         self.set_state(BrokerState::NotRunning);
     }
@@ -254,7 +257,11 @@ impl Broker {
     /// An id for a new topic: random, and no reserved one.
     pub(crate) fn draw_topic_id(&self) -> TopicId {
         loop {
-            let id = TopicId(uuid::Builder::from_random_bytes(self.random().u128(..).to_be_bytes()).into_uuid().into_bytes());
+            let id = TopicId(
+                uuid::Builder::from_random_bytes(self.random().u128(..).to_be_bytes())
+                    .into_uuid()
+                    .into_bytes(),
+            );
             // The zero id and the id of Kafka's own metadata topic are reserved, and so is a leading dash: tools
             // would take such an id for an option.
             if id.0.iter().take(15).any(|byte| *byte != 0) && !id.to_string().starts_with('-') {
@@ -297,10 +304,17 @@ impl Broker {
         self.log_dirs.offline_count()
     }
 
-    /// Leads a partition: makes its log if there is none, opens the epoch, and serves it from now on.
-    pub(crate) fn become_leader(self: &Arc<Self>, name: &TopicPartition, topic: &TopicImage, it: &PartitionImage) {
+    /// Leads a partition: makes its log if there is none, opens the epoch, and serves it from now on. `is_new`: no
+    /// log can exist yet, in a failed directory either.
+    pub(crate) fn become_leader(
+        self: &Arc<Self>,
+        name: &TopicPartition,
+        topic: &TopicImage,
+        it: &PartitionImage,
+        is_new: bool,
+    ) {
         let config = Arc::new(self.log_config(&topic.configs));
-        let opened = self.log_dirs.get_or_create(name, topic.id, config, self.now());
+        let opened = self.log_dirs.get_or_create(name, topic.id, config, is_new, self.now());
         let log = match opened {
             Ok(log) => log,
             Err(error) => {

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use storage::disk::FileRange;
+pub use storage::disk::FileRange;
 use wire::header::RequestHeader;
 use wire::response::Part;
 use wire::types::Now;

@@ -27,7 +27,7 @@ pub(crate) trait Delayed: Send + Sync {
     fn wake(self: Arc<Self>, broker: &Arc<Broker>, why: Wake);
 }
 
-type Hook = Box<dyn Fn() + Send + Sync>;
+type Hook = Box<dyn Fn(i64) + Send + Sync>;
 
 /// The waiting requests in order of their deadlines.
 #[derive(Default)]
@@ -44,7 +44,7 @@ impl Timers {
         self.ids.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// `hook` is called whenever the earliest deadline moves forward in time to an earlier one.
+    /// `hook` is called with the earliest deadline whenever that has become an earlier one.
     pub(crate) fn on_earlier_deadline(&self, hook: Hook) {
         // A second hook is ignored: one thread polls.
         let _ = self.hook.set(hook);
@@ -54,7 +54,7 @@ impl Timers {
     pub(crate) fn add(&self, mono_ms: i64, id: u64, waiter: Arc<dyn Delayed>) {
         let first = self.lock().add(mono_ms, id, waiter);
         if let (true, Some(hook)) = (first, self.hook.get()) {
-            hook();
+            hook(mono_ms);
         }
     }
 

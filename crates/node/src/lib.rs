@@ -1,3 +1,19 @@
-//! The broker as a synchronous library.
+//! The broker as a synchronous library: it decides nothing that `kernel` can decide, and reaches the world
+//! through a disk, a store, a clock and an executor. Threads, sockets and timers are the server's.
 
+mod api;
+mod append;
+pub mod broker;
+pub mod call;
+pub mod clock;
 pub mod config;
+mod delayed;
+mod drive;
+mod explain;
+pub mod jobs;
+mod metrics;
+mod partition;
+mod partitions;
+mod refusal;
+
+pub use drive::start::{StartError, start};

@@ -9,8 +9,8 @@ use storage::partition_log::PartitionLog;
 use wire::error_code::ErrorCode;
 use wire::types::{LeaderEpoch, Offset, TopicId, TopicPartition};
 
-use crate::broker::Broker;
 use crate::append::Append;
+use crate::broker::Broker;
 use crate::delayed::{Delayed, Wake};
 use crate::metrics::TopicMeters;
 
@@ -182,6 +182,9 @@ impl Partition {
 
 impl std::fmt::Debug for Partition {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Partition").field("name", &self.name).field("role", &self.role()).finish_non_exhaustive()
+        f.debug_struct("Partition")
+            .field("name", &self.name)
+            .field("role", &self.role())
+            .finish_non_exhaustive()
     }
 }

@@ -31,7 +31,8 @@ const JOB_QUEUE: usize = 1_000;
 /// # Errors
 /// If the broker does not start, with one line to tell the operator.
 pub fn serve(config: KafkaConfig) -> Result<(), RunError> {
-    let mut settings = ServerSettings::from_config(&config).map_err(|error| RunError::Node(error.to_string()))?;
+    let mut settings =
+        ServerSettings::from_config(&config).map_err(|error| RunError::Node(error.to_string()))?;
     let dirs: Vec<_> = config.log_dirs.iter().map(|dir| dir.display().to_string()).collect();
     settings.about.push(("data".to_owned(), dirs.join(", ")));
     run(settings, move |bound| start(config, bound).map(|node| Arc::new(node) as Arc<dyn Node>))
@@ -106,7 +107,9 @@ struct BrokerNode {
 impl FrameHandler for BrokerNode {
     fn handle(&self, connection: &Arc<ConnectionInfo>, frame: Bytes, reply: net::Reply) {
         let Some(connection) = attached(connection) else {
-            return reply.send(net::Outcome::Close { reason: "the connection belongs to another handler".to_owned() });
+            return reply.send(net::Outcome::Close {
+                reason: "the connection belongs to another handler".to_owned(),
+            });
         };
         self.broker.handle(&connection, frame, call::Reply::new(move |outcome| reply.send(outward(outcome))));
     }

@@ -12,9 +12,9 @@ pub(crate) fn of_append(error: &AppendError) -> ErrorCode {
         AppendError::RecordListTooLarge { .. } => ErrorCode::RecordListTooLarge,
         AppendError::Producer { rejection, .. } => of_producer(*rejection),
         AppendError::Control(_) => ErrorCode::InvalidRecord,
-        AppendError::OffsetsOutOfOrder | AppendError::UnexpectedOffset { .. } | AppendError::NoOffsetsLeft => {
-            ErrorCode::UnknownServerError
-        }
+        AppendError::OffsetsOutOfOrder
+        | AppendError::UnexpectedOffset { .. }
+        | AppendError::NoOffsetsLeft => ErrorCode::UnknownServerError,
         // The replica is being deleted: the client asks for new metadata.
         AppendError::Closed => ErrorCode::NotLeaderOrFollower,
         AppendError::Storage(_) => ErrorCode::KafkaStorageError,
@@ -34,6 +34,7 @@ pub(crate) fn of_read(error: &ReadError) -> ErrorCode {
 pub(crate) fn of_log(error: &LogError) -> ErrorCode {
     match error {
         LogError::NegativeOffset(_) | LogError::AboveHighWatermark { .. } => ErrorCode::OffsetOutOfRange,
+        LogError::InconsistentTopicId { .. } => ErrorCode::InconsistentTopicId,
         LogError::BadEpoch { .. } => ErrorCode::UnknownServerError,
         LogError::Closed => ErrorCode::NotLeaderOrFollower,
         LogError::Storage(_) => ErrorCode::KafkaStorageError,

@@ -43,7 +43,12 @@ pub(crate) fn handle(broker: &Arc<Broker>, answer: Answer, request: ProduceReque
             None
         };
         for partition in topic.partition_data {
-            work.push(Work { topic: topic.name.clone(), index: partition.index, records: partition.records, refused });
+            work.push(Work {
+                topic: topic.name.clone(),
+                index: partition.index,
+                records: partition.records,
+                refused,
+            });
         }
     }
     let produce = Arc::new(Produce {

@@ -113,7 +113,12 @@ impl Query<'_> {
         }
     }
 
-    fn find(&self, log: &PartitionLog, timestamp: i64, leader_epoch: LeaderEpoch) -> Result<Found, ErrorCode> {
+    fn find(
+        &self,
+        log: &PartitionLog,
+        timestamp: i64,
+        leader_epoch: LeaderEpoch,
+    ) -> Result<Found, ErrorCode> {
         let positions = log.positions();
         let limit = self.limit(&positions);
         let known = |offset: Offset, leader_epoch| Found { timestamp: -1, offset, leader_epoch };
@@ -150,7 +155,9 @@ impl Query<'_> {
         }
         let limit = self.limit(&log.positions());
         let max = usize::try_from(asked.max_num_offsets).unwrap_or(0);
-        let found = log.offsets_before(asked.timestamp, max).map_err(|error| errors::of_read(&error))?;
+        let found = log
+            .offsets_before(asked.timestamp, max, self.broker.now())
+            .map_err(|error| errors::of_read(&error))?;
         if self.replica_id >= 0 || found.iter().all(|offset| *offset <= limit) {
             return Ok(found.into_iter().map(|offset| offset.0).collect());
         }

@@ -79,7 +79,9 @@ fn asked(request: &MetadataRequest, version: i16) -> Asked {
         return Asked::Refused(topics.iter().map(|t| t.name.clone()).collect());
     }
     let mut seen = BTreeSet::new();
-    Asked::Names(topics.iter().filter_map(|t| t.name.clone()).filter(|name| seen.insert(name.clone())).collect())
+    Asked::Names(
+        topics.iter().filter_map(|t| t.name.clone()).filter(|name| seen.insert(name.clone())).collect(),
+    )
 }
 
 fn refused(name: Option<Str>, version: i16) -> MetadataResponseTopic {
@@ -182,7 +184,11 @@ impl Lookup<'_> {
         let error = match leader {
             None => ErrorCode::LeaderNotAvailable,
             Some(leader) if leader.endpoint(self.listener).is_none() => {
-                if self.version >= 6 { ErrorCode::ListenerNotFound } else { ErrorCode::LeaderNotAvailable }
+                if self.version >= 6 {
+                    ErrorCode::ListenerNotFound
+                } else {
+                    ErrorCode::LeaderNotAvailable
+                }
             }
             Some(_) if self.version == 0 && partition.replica_nodes.len() < it.replicas.len() => {
                 ErrorCode::ReplicaNotAvailable

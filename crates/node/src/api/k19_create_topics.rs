@@ -42,18 +42,23 @@ pub(crate) fn handle(broker: &Arc<Broker>, answer: Answer, request: CreateTopics
         };
         match checked {
             // A name that stands twice is answered once, as Kafka does.
-            Err(_) if doubled.contains(&topic.name) && !reported.insert(topic.name.clone()) => gather.skip(at),
+            Err(_) if doubled.contains(&topic.name) && !reported.insert(topic.name.clone()) => {
+                gather.skip(at)
+            }
             Err(refusal) => gather.put(at, failed(&topic, &refusal)),
             Ok(new) if validate_only => gather.put(at, created(broker, &new, TopicId::ZERO)),
             Ok(new) => {
                 let (gather, created_as) = (gather.clone(), new.clone());
                 let broker_then = broker.clone();
                 topics::create(broker, new, move |outcome| {
-                    gather.put(at, match outcome {
-                        Ok(_) if timed_out => failed(&topic, &Refusal::timed_out()),
-                        Ok(id) => created(&broker_then, &created_as, id),
-                        Err(refusal) => failed(&topic, &refusal),
-                    });
+                    gather.put(
+                        at,
+                        match outcome {
+                            Ok(_) if timed_out => failed(&topic, &Refusal::timed_out()),
+                            Ok(id) => created(&broker_then, &created_as, id),
+                            Err(refusal) => failed(&topic, &refusal),
+                        },
+                    );
                 });
             }
         }
@@ -80,14 +85,15 @@ fn failed(topic: &CreatableTopic, refusal: &Refusal) -> CreatableTopicResult {
 }
 
 fn created(broker: &Broker, new: &NewTopic, id: TopicId) -> CreatableTopicResult {
-    let configs = broker.config().describe_topic(&new.configs).into_iter().map(|entry| CreatableTopicConfigs {
-        name: Str::from(entry.name),
-        value: entry.value.map(Str::from),
-        read_only: false,
-        config_source: entry.source.code(),
-        is_sensitive: entry.is_sensitive,
-        ..CreatableTopicConfigs::default()
-    });
+    let configs =
+        broker.config().describe_topic(&new.configs).into_iter().map(|entry| CreatableTopicConfigs {
+            name: Str::from(entry.name),
+            value: entry.value.map(Str::from),
+            read_only: false,
+            config_source: entry.source.code(),
+            is_sensitive: entry.is_sensitive,
+            ..CreatableTopicConfigs::default()
+        });
     let replicas = new.assignment.values().next().map_or(0, Vec::len);
     CreatableTopicResult {
         name: Str::from(new.name.as_str()),
@@ -121,7 +127,8 @@ fn check(broker: &Broker, image: &MetadataImage, topic: &CreatableTopic) -> Resu
 }
 
 fn configs(topic: &CreatableTopic) -> Result<BTreeMap<String, String>, Refusal> {
-    let unset: Vec<_> = topic.configs.iter().filter(|c| c.value.is_none()).map(|c| c.name.to_string()).collect();
+    let unset: Vec<_> =
+        topic.configs.iter().filter(|c| c.value.is_none()).map(|c| c.name.to_string()).collect();
     if !unset.is_empty() {
         return Err(Refusal::new(
             ErrorCode::InvalidConfig,
@@ -142,7 +149,8 @@ fn assignment(
 ) -> Result<BTreeMap<i32, Vec<BrokerId>>, Refusal> {
     if topic.assignments.is_empty() {
         let config = broker.config();
-        let partitions = if topic.num_partitions == -1 { config.num_partitions } else { topic.num_partitions };
+        let partitions =
+            if topic.num_partitions == -1 { config.num_partitions } else { topic.num_partitions };
         let replicas = if topic.replication_factor == -1 {
             config.default_replication_factor
         } else {

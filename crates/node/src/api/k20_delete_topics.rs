@@ -85,8 +85,11 @@ fn find(image: &MetadataImage, topic: &Named) -> Result<Arc<TopicImage>, ErrorCo
 }
 
 fn result(topic: &Named, outcome: &Result<(), Refusal>) -> DeletableTopicResult {
-    let mut result =
-        DeletableTopicResult { name: topic.name.clone(), topic_id: topic.id, ..DeletableTopicResult::default() };
+    let mut result = DeletableTopicResult {
+        name: topic.name.clone(),
+        topic_id: topic.id,
+        ..DeletableTopicResult::default()
+    };
     if let Err(refusal) = outcome {
         result.error_code = refusal.code.code();
         result.error_message = refusal.message();

@@ -16,7 +16,11 @@ use crate::call::Call;
 const TO_HIGH_WATERMARK: i64 = -1;
 
 /// Answers a DeleteRecords request. This broker is the only replica, so nobody else has to follow.
-pub(crate) fn handle(broker: &Arc<Broker>, _call: &Call, request: DeleteRecordsRequest) -> DeleteRecordsResponse {
+pub(crate) fn handle(
+    broker: &Arc<Broker>,
+    _call: &Call,
+    request: DeleteRecordsRequest,
+) -> DeleteRecordsResponse {
     let topics = request.topics.into_iter().map(|topic| {
         let partitions = topic.partitions.iter().map(|asked| {
             let outcome = delete(broker, &topic.name, asked.partition_index, asked.offset);
@@ -43,7 +47,11 @@ pub(crate) fn handle(broker: &Arc<Broker>, _call: &Call, request: DeleteRecordsR
 fn delete(broker: &Broker, topic: &str, partition: i32, offset: i64) -> Result<Offset, ErrorCode> {
     if topic_name::is_internal(topic) {
         let known = broker.image().topic(topic).is_some();
-        return Err(if known { ErrorCode::InvalidTopicException } else { ErrorCode::UnknownTopicOrPartition });
+        return Err(if known {
+            ErrorCode::InvalidTopicException
+        } else {
+            ErrorCode::UnknownTopicOrPartition
+        });
     }
     let partition = broker.partition(topic, partition)?;
     partition.check_leader(LeaderEpoch::UNKNOWN)?;

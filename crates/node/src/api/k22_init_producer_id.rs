@@ -15,12 +15,15 @@ pub(crate) fn handle(broker: &Arc<Broker>, answer: Answer, request: InitProducer
         return answer.send(&failed(ErrorCode::InvalidRequest));
     }
     match request.transactional_id.as_deref() {
-        None => producer_ids::next(broker, Box::new(move |id| match id {
-            Ok(producer_id) => {
-                answer.send(&InitProducerIdResponse { producer_id, ..InitProducerIdResponse::default() });
-            }
-            Err(error) => answer.send(&failed(error)),
-        })),
+        None => producer_ids::next(
+            broker,
+            Box::new(move |id| match id {
+                Ok(producer_id) => {
+                    answer.send(&InitProducerIdResponse { producer_id, ..InitProducerIdResponse::default() });
+                }
+                Err(error) => answer.send(&failed(error)),
+            }),
+        ),
         Some("") => answer.send(&failed(ErrorCode::InvalidRequest)),
         // No broker of this cluster coordinates transactions.
         Some(_) => answer.send(&failed(ErrorCode::CoordinatorNotAvailable)),
@@ -28,5 +31,9 @@ pub(crate) fn handle(broker: &Arc<Broker>, answer: Answer, request: InitProducer
 }
 
 fn failed(error: ErrorCode) -> InitProducerIdResponse {
-    InitProducerIdResponse { error_code: error.code(), producer_epoch: -1, ..InitProducerIdResponse::default() }
+    InitProducerIdResponse {
+        error_code: error.code(),
+        producer_epoch: -1,
+        ..InitProducerIdResponse::default()
+    }
 }

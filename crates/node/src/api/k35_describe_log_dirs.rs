@@ -15,7 +15,11 @@ use crate::broker::Broker;
 use crate::call::Call;
 
 /// Answers a DescribeLogDirs request.
-pub(crate) fn handle(broker: &Arc<Broker>, _call: &Call, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse {
+pub(crate) fn handle(
+    broker: &Arc<Broker>,
+    _call: &Call,
+    request: DescribeLogDirsRequest,
+) -> DescribeLogDirsResponse {
     let asked: Option<BTreeSet<(Str, i32)>> = request.topics.map(|topics| {
         topics.into_iter().flat_map(|t| t.partitions.into_iter().map(move |p| (t.topic.clone(), p))).collect()
     });

@@ -66,7 +66,10 @@ fn check(broker: &Broker, image: &MetadataImage, topic: &CreatePartitionsTopic) 
         let text = if topic.count == have {
             format!("Topic already has {have} partitions.")
         } else {
-            format!("Topic currently has {have} partitions, which is higher than the requested {}.", topic.count)
+            format!(
+                "Topic currently has {have} partitions, which is higher than the requested {}.",
+                topic.count
+            )
         };
         return Err(Refusal::new(ErrorCode::InvalidPartitions, text));
     }
@@ -121,7 +124,8 @@ fn doubled(request: &CreatePartitionsRequest) -> BTreeSet<Str> {
 }
 
 fn result(name: &Str, outcome: &Result<(), Refusal>) -> CreatePartitionsTopicResult {
-    let mut result = CreatePartitionsTopicResult { name: name.clone(), ..CreatePartitionsTopicResult::default() };
+    let mut result =
+        CreatePartitionsTopicResult { name: name.clone(), ..CreatePartitionsTopicResult::default() };
     if let Err(refusal) = outcome {
         result.error_code = refusal.code.code();
         result.error_message = refusal.message();

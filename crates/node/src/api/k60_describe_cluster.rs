@@ -16,7 +16,11 @@ const BROKERS: i8 = 1;
 const CONTROLLERS: i8 = 2;
 
 /// Answers a DescribeCluster request.
-pub(crate) fn handle(broker: &Arc<Broker>, call: &Call, request: DescribeClusterRequest) -> DescribeClusterResponse {
+pub(crate) fn handle(
+    broker: &Arc<Broker>,
+    call: &Call,
+    request: DescribeClusterRequest,
+) -> DescribeClusterResponse {
     let mut response = DescribeClusterResponse::default();
     if call.version() >= 1 {
         response.endpoint_type = request.endpoint_type;

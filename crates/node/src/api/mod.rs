@@ -134,7 +134,9 @@ pub(crate) fn dispatch(broker: &Arc<Broker>, connection: &Arc<Connection>, frame
     let mut body = Decoder::new(frame);
     let header = match decode_request_header(&mut body) {
         Ok(header) => header,
-        Err(error) => return reply.send(Outcome::Close(format!("the request header cannot be read: {error}"))),
+        Err(error) => {
+            return reply.send(Outcome::Close(format!("the request header cannot be read: {error}")));
+        }
     };
     let Some(key) = ApiKey::from_code(header.api_key).filter(|key| SERVED.contains(key)) else {
         return reply.send(Outcome::Close(format!("API key {} is not served", header.api_key)));

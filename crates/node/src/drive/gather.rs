@@ -24,7 +24,8 @@ impl<T> Gather<T> {
     pub(crate) fn new(count: usize, then: impl FnOnce(Vec<T>) + Send + 'static) -> Self {
         let mut results = Vec::new();
         results.resize_with(count, || None);
-        let gather = Self(Arc::new(Mutex::new(State { results, missing: count, then: Some(Box::new(then)) })));
+        let gather =
+            Self(Arc::new(Mutex::new(State { results, missing: count, then: Some(Box::new(then)) })));
         if count == 0 {
             gather.finish();
         }

@@ -31,7 +31,10 @@ pub(crate) struct ProducerIds(Mutex<State>);
 impl std::fmt::Debug for ProducerIds {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let state = self.lock();
-        f.debug_struct("ProducerIds").field("next", &state.next).field("end", &state.end).finish_non_exhaustive()
+        f.debug_struct("ProducerIds")
+            .field("next", &state.next)
+            .field("end", &state.end)
+            .finish_non_exhaustive()
     }
 }
 

@@ -9,17 +9,19 @@ use std::sync::{Arc, mpsc};
 
 use kernel::metadata_image::{BrokerInfo, Endpoint, MetadataImage, PartitionImage, TopicImage};
 use metadata::store::{Blocking, CreateMode, Op, OpResult, Request, Response, Store, StoreError, Value};
-use metadata::znode::{self, broker::BrokerRegistration};
 use metadata::znode::config::ConfigEntity;
 use metadata::znode::controller::Controller;
 use metadata::znode::partition_state::{self, PartitionState};
 use metadata::znode::topic::{self, TopicAssignment};
+use metadata::znode::{self, broker::BrokerRegistration};
 use metadata::znode::{
     DecodeError, broker_seqid, cluster_id, config, controller, controller_epoch, delete_topics, feature,
     persistent_paths,
 };
 use storage::log_dirs::{LogDirs, LogDirsError, LogDirsOptions};
-use wire::types::{BrokerId, ControllerEpoch, LeaderEpoch, TopicId, TopicName, TopicPartition};
+use wire::types::{
+    BrokerEpoch, BrokerId, ControllerEpoch, LeaderEpoch, Millis, TopicId, TopicName, TopicPartition,
+};
 
 use super::topics;
 use crate::broker::{Broker, BrokerState, Environment, Found};
@@ -50,25 +52,31 @@ pub fn start(config: KafkaConfig, environment: Environment) -> Result<Arc<Broker
     let store = environment.store.clone();
     persistent_paths::ensure_persistent_paths(&*store)?;
     let now = environment.clock.now();
-    let mut log_dirs = LogDirs::open(&config.log_dirs, log_dirs_options(&config))?;
-    let cluster_id = find_cluster_id(&*store, log_dirs.cluster_id(), environment.seed)?;
+    let log_dirs = LogDirs::open(&config.log_dirs, log_dirs_options(&config))?;
+    let cluster_id = find_cluster_id(&*store, log_dirs.cluster_id().as_deref(), environment.seed)?;
     let id = find_broker_id(&*store, &config, log_dirs.broker_id())?;
-    log_dirs.claim(&cluster_id, id)?;
+    log_dirs.claim(&cluster_id, id, now)?;
     let topics = read_topics(&*store)?;
     let config_of = |partition: &TopicPartition| {
         let none = BTreeMap::new();
         let overrides = topics.get(&partition.topic).map_or(&none, |topic: &StoredTopic| &topic.configs);
         Arc::new(config.log_config(overrides))
     };
-    log_dirs.load(config.num_recovery_threads_per_data_dir.max(1), &config_of, now)?;
+    let loaded = log_dirs.load(config.num_recovery_threads_per_data_dir.max(1), &config_of, now)?;
+    for (partition, error) in &loaded.failed {
+        tracing::error!(%partition, %error, "the log cannot be opened and stays offline");
+    }
     let registration = register(&*store, &config, &environment.endpoints, id, now.wall_ms)?;
     let controller_epoch = elect(&*store, id, now.wall_ms)?;
     let image = MetadataImage::default()
         .with_cluster_id(&cluster_id)
         .with_broker(id, registration)
         .with_controller(Some(id));
-    let features_epoch = Blocking::new(&*store).exists(feature::PATH)?.map_or(-1, |stat| i64::from(stat.version));
-    let found = Found { id, log_dirs, image, controller_epoch, features_epoch };
+    let features_epoch =
+        Blocking::new(&*store).exists(feature::PATH)?.map_or(-1, |stat| i64::from(stat.version));
+    let registered = Blocking::new(&*store).exists(&znode::broker::path(id))?;
+    let broker_epoch = BrokerEpoch(registered.map_or(-1, |stat| stat.czxid));
+    let found = Found { id, log_dirs, image, controller_epoch, features_epoch, broker_epoch };
     let broker = Arc::new(Broker::new(config, environment, found));
     broker.set_state(BrokerState::Recovery);
     lead(&broker, topics)?;
@@ -77,8 +85,11 @@ pub fn start(config: KafkaConfig, environment: Environment) -> Result<Arc<Broker
     Ok(broker)
 }
 
-fn log_dirs_options(_config: &KafkaConfig) -> LogDirsOptions {
-    LogDirsOptions::default()
+fn log_dirs_options(config: &KafkaConfig) -> LogDirsOptions {
+    LogDirsOptions {
+        producer_expiration: Millis(i64::from(config.producer_id_expiration_ms)),
+        ..LogDirsOptions::default()
+    }
 }
 
 /// The cluster's id: the store's; else that of the directories, which may come from a Kafka; else a new one.
@@ -89,12 +100,17 @@ fn find_cluster_id(store: &dyn Store, of_dirs: Option<&str>, seed: u64) -> Resul
     }
     let mut random = fastrand::Rng::with_seed(seed.rotate_left(17));
     let id = of_dirs.map_or_else(|| TopicId(random.u128(..).to_be_bytes()).to_string(), str::to_owned);
+    calls.ensure_path("/cluster")?;
     calls.create(cluster_id::PATH, cluster_id::encode(&id), CreateMode::Persistent)?;
     Ok(id)
 }
 
 /// The broker's id: the configured one, else that of the directories, else one that is drawn.
-fn find_broker_id(store: &dyn Store, config: &KafkaConfig, of_dirs: Option<BrokerId>) -> Result<BrokerId, StartError> {
+fn find_broker_id(
+    store: &dyn Store,
+    config: &KafkaConfig,
+    of_dirs: Option<BrokerId>,
+) -> Result<BrokerId, StartError> {
     if config.broker_id >= 0 {
         return Ok(BrokerId(config.broker_id));
     }
@@ -128,26 +144,22 @@ fn register(
         security_protocol: znode::broker::SecurityProtocol::from_name(it.security_protocol.name())
             .unwrap_or(znode::broker::SecurityProtocol::Plaintext),
     };
-    let info = BrokerInfo {
-        endpoints: endpoints.iter().map(told).collect(),
-        rack: config.broker_rack.clone(),
-    };
+    let info =
+        BrokerInfo { endpoints: endpoints.iter().map(told).collect(), rack: config.broker_rack.clone() };
     let registration = BrokerRegistration {
         endpoints: endpoints.iter().map(stored).collect(),
         rack: config.broker_rack.clone(),
         jmx_port: -1,
-        timestamp_ms: wire::types::Millis(wall_ms),
+        timestamp_ms: Millis(wall_ms),
     };
-    for op in registration.register(id, 5) {
-        Blocking::new(store).multi(vec![op])?;
-    }
+    Blocking::new(store).multi(registration.register(id, 5))?;
     Ok(info)
 }
 
 /// Takes the controller's node and opens a new term.
 fn elect(store: &dyn Store, id: BrokerId, wall_ms: i64) -> Result<ControllerEpoch, StartError> {
     let calls = Blocking::new(store);
-    let me = Controller { broker_id: id, timestamp_ms: wire::types::Millis(wall_ms), kraft_controller_epoch: Some(-1) };
+    let me = Controller { broker_id: id, timestamp_ms: Millis(wall_ms), kraft_controller_epoch: Some(-1) };
     let claim = Op::create(controller::PATH, me.encode(), CreateMode::Ephemeral);
     let (epoch, write) = match calls.find(controller_epoch::PATH)? {
         Some((data, stat)) => {
@@ -156,7 +168,8 @@ fn elect(store: &dyn Store, id: BrokerId, wall_ms: i64) -> Result<ControllerEpoc
         }
         None => {
             let epoch = ControllerEpoch(controller_epoch::INITIAL.0 + 1);
-            let create = Op::create(controller_epoch::PATH, controller_epoch::encode(epoch), CreateMode::Persistent);
+            let create =
+                Op::create(controller_epoch::PATH, controller_epoch::encode(epoch), CreateMode::Persistent);
             (epoch, create)
         }
     };
@@ -181,12 +194,14 @@ struct StoredTopic {
 }
 
 fn read_topics(store: &dyn Store) -> Result<BTreeMap<TopicName, StoredTopic>, StartError> {
-    let names: Vec<_> = Blocking::new(store).children(topic::ROOT)?.iter().map(|n| TopicName::from(n.as_str())).collect();
+    let names: Vec<_> =
+        Blocking::new(store).children(topic::ROOT)?.iter().map(|n| TopicName::from(n.as_str())).collect();
     let assignments = read_all(store, names.iter().map(|name| Request::get(topic::path(name))).collect())?;
     let config_path = |name: &TopicName| ConfigEntity::Topic(name.clone()).path();
     // A topic without a config node is one whose node was removed by hand: it has no overrides.
     let with_config: Vec<_> = Blocking::new(store).children(&format!("{}/topics", config::ROOT))?;
-    let configured: Vec<_> = names.iter().filter(|name| with_config.iter().any(|it| it == name.as_str())).collect();
+    let configured: Vec<_> =
+        names.iter().filter(|name| with_config.iter().any(|it| it == name.as_str())).collect();
     let configs = read_all(store, configured.iter().map(|name| Request::get(config_path(name))).collect())?;
     let mut topics = BTreeMap::new();
     for (name, answer) in names.iter().zip(assignments) {
@@ -209,10 +224,15 @@ fn lead(broker: &Arc<Broker>, topics: BTreeMap<TopicName, StoredTopic>) -> Resul
     let partitions: Vec<_> = topics
         .iter()
         .flat_map(|(name, topic)| {
-            topic.assignment.partitions.keys().map(|index| TopicPartition { topic: name.clone(), partition: *index })
+            topic
+                .assignment
+                .partitions
+                .keys()
+                .map(|index| TopicPartition { topic: name.clone(), partition: *index })
         })
         .collect();
-    let reads = partitions.iter().map(|partition| Request::exists(partition_state::path(partition))).collect();
+    let reads =
+        partitions.iter().map(|partition| Request::exists(partition_state::path(partition))).collect();
     let exists = read_all(&*store, reads)?;
     let present: Vec<_> = partitions
         .iter()
@@ -251,7 +271,7 @@ fn lead(broker: &Arc<Broker>, topics: BTreeMap<TopicName, StoredTopic>) -> Resul
     for image in &images {
         for (index, it) in image.partitions.iter().filter(|(_, it)| it.leader == broker.id()) {
             let name = TopicPartition { topic: image.name.clone(), partition: *index };
-            broker.become_leader(&name, image, it);
+            broker.become_leader(&name, image, it, false);
         }
     }
     broker.update_image(|now| now.with_topics(images));

@@ -36,10 +36,7 @@ pub(crate) struct NewTopic {
 /// Checks a new name against the rules and against the names there are.
 pub(crate) fn check_name(image: &MetadataImage, name: &str) -> Result<(), Refusal> {
     if let Err(why) = topic_name::check(name) {
-        return Err(Refusal::new(
-            ErrorCode::InvalidTopicException,
-            format!("Topic name is invalid: {why}"),
-        ));
+        return Err(Refusal::new(ErrorCode::InvalidTopicException, format!("Topic name is invalid: {why}")));
     }
     if image.topic(name).is_some() {
         return Err(Refusal::new(ErrorCode::TopicAlreadyExists, format!("Topic '{name}' already exists.")));
@@ -106,11 +103,14 @@ pub(crate) fn create(
         Box::new(move |outcome| match outcome {
             Ok(_) => {
                 let executor = then.executor().clone();
-                jobs::run(&*executor, Box::new(move || {
-                    make_logs(&then, &image);
-                    then.update_image(|now| now.with_topics([image]));
-                    done(Ok(id));
-                }));
+                jobs::run(
+                    &*executor,
+                    Box::new(move || {
+                        make_logs(&then, &image);
+                        then.update_image(|now| now.with_topics([image]));
+                        done(Ok(id));
+                    }),
+                );
             }
             Err(error) => done(Err(store_refusal(&error, &new.name))),
         }),
@@ -126,7 +126,8 @@ pub(crate) fn add_partitions(
 ) {
     let mut image = current.clone();
     let new = new_partitions(broker, &added);
-    let mut whole: BTreeMap<_, _> = current.partitions.iter().map(|(i, p)| (*i, p.replicas.clone())).collect();
+    let mut whole: BTreeMap<_, _> =
+        current.partitions.iter().map(|(i, p)| (*i, p.replicas.clone())).collect();
     whole.extend(added);
     let name = current.name.clone();
     let mut ops = vec![Op::set(topic::path(&name), encode_assignment(current.id, &whole), None)];
@@ -138,11 +139,14 @@ pub(crate) fn add_partitions(
         Box::new(move |outcome| match outcome {
             Ok(_) => {
                 let executor = then.executor().clone();
-                jobs::run(&*executor, Box::new(move || {
-                    make_logs(&then, &image);
-                    then.update_image(|now| now.with_topics([image]));
-                    done(Ok(()));
-                }));
+                jobs::run(
+                    &*executor,
+                    Box::new(move || {
+                        make_logs(&then, &image);
+                        then.update_image(|now| now.with_topics([image]));
+                        done(Ok(()));
+                    }),
+                );
             }
             Err(error) => done(Err(store_refusal(&error, &name))),
         }),
@@ -257,7 +261,7 @@ fn make_logs(broker: &Arc<Broker>, image: &TopicImage) {
     let mine = image.partitions.iter().filter(|(_, it)| it.leader == broker.id());
     for (index, it) in mine {
         let partition = TopicPartition { topic: image.name.clone(), partition: *index };
-        broker.become_leader(&partition, image, it);
+        broker.become_leader(&partition, image, it, true);
     }
 }
 
@@ -271,4 +275,3 @@ pub(super) fn store_refusal(error: &StoreError, name: &TopicName) -> Refusal {
     tracing::error!(topic = %name, %error, "the metadata store refused a change of a topic");
     Refusal::new(ErrorCode::UnknownServerError, format!("The metadata store failed: {error}"))
 }
-

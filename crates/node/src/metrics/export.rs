@@ -99,7 +99,12 @@ fn requests(broker: &Broker, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result
             (vec![("request", key.name.to_owned()), ("quantile", format!("{quantile:.3}"))], ms)
         })
     });
-    gauges(encoder, "kafka_network_requestmetrics_totaltimems", "Milliseconds from arrival to answer", times)?;
+    gauges(
+        encoder,
+        "kafka_network_requestmetrics_totaltimems",
+        "Milliseconds from arrival to answer",
+        times,
+    )?;
     let counts = keys.iter().map(|key| (vec![("request", key.name.to_owned())], count(key.count)));
     gauges(encoder, "kafka_network_requestmetrics_totaltimems_count", "Requests that were timed", counts)
 }
@@ -118,16 +123,33 @@ fn states(broker: &Broker, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         ("kafka_server_replicamanager_partitioncount", "Partitions hosted", total(partitions.len())),
         ("kafka_server_replicamanager_offlinereplicacount", "Replicas on failed disks", total(offline)),
         ("kafka_server_replicamanager_underreplicatedpartitions", "Partitions that lack replicas", 0.0),
-        ("kafka_controller_kafkacontroller_activecontrollercount", "Whether this is the controller",
-            f64::from(u8::from(broker.is_controller()))),
+        (
+            "kafka_controller_kafkacontroller_activecontrollercount",
+            "Whether this is the controller",
+            f64::from(u8::from(broker.is_controller())),
+        ),
         ("kafka_controller_kafkacontroller_globaltopiccount", "Topics", total(image.topic_count())),
         ("kafka_controller_kafkacontroller_globalpartitioncount", "Partitions", total(all().count())),
-        ("kafka_controller_kafkacontroller_offlinepartitionscount", "Partitions without a leader", total(leaderless)),
-        ("kafka_server_fetchsessioncache_numincrementalfetchsessions", "Open fetch sessions", total(sessions)),
-        ("kafka_server_fetchsessioncache_numincrementalfetchpartitionscached", "Partitions in sessions",
-            total(cached)),
-        ("kafka_log_logmanager_offlinelogdirectorycount", "Failed log directories",
-            total(broker.offline_log_dirs())),
+        (
+            "kafka_controller_kafkacontroller_offlinepartitionscount",
+            "Partitions without a leader",
+            total(leaderless),
+        ),
+        (
+            "kafka_server_fetchsessioncache_numincrementalfetchsessions",
+            "Open fetch sessions",
+            total(sessions),
+        ),
+        (
+            "kafka_server_fetchsessioncache_numincrementalfetchpartitionscached",
+            "Partitions in sessions",
+            total(cached),
+        ),
+        (
+            "kafka_log_logmanager_offlinelogdirectorycount",
+            "Failed log directories",
+            total(broker.offline_log_dirs()),
+        ),
     ];
     for (name, help, value) in plain {
         gauge(encoder, name, help, value)?;
@@ -145,7 +167,12 @@ fn states(broker: &Broker, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         [(vec![("fetcherType", "consumer".to_owned())], broker.metrics().expired_fetches.get())],
     )?;
     let evicted = [(Vec::new(), evictions)];
-    counters(encoder, "kafka_server_fetchsessioncache_incrementalfetchsessionevictions", "Evicted sessions", evicted)
+    counters(
+        encoder,
+        "kafka_server_fetchsessioncache_incrementalfetchsessionevictions",
+        "Evicted sessions",
+        evicted,
+    )
 }
 
 fn logs(broker: &Broker, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {

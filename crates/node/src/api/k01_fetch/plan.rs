@@ -60,7 +60,8 @@ impl Plan {
     /// Brings a request into form; opens no session yet, but moves a known one on.
     pub(super) fn new(broker: &Broker, call: &Call, request: FetchRequest) -> Planned {
         let version = call.version();
-        let replica_id = BrokerId(if version >= 15 { request.replica_state.replica_id } else { request.replica_id });
+        let replica_id =
+            BrokerId(if version >= 15 { request.replica_state.replica_id } else { request.replica_id });
         let mut plan = Self {
             version,
             replica_id,
@@ -93,7 +94,8 @@ impl Plan {
             if id != session::NO_SESSION {
                 sessions.close(id);
             }
-            self.targets = asked(request, self.version).map(|(key, asked)| Target { key, topic: None, asked }).collect();
+            self.targets =
+                asked(request, self.version).map(|(key, asked)| Target { key, topic: None, asked }).collect();
             if epoch == session::INITIAL_EPOCH && !self.targets.is_empty() {
                 self.session = SessionPlan::Open;
             }
@@ -109,7 +111,8 @@ impl Plan {
                 SessionError::TopicIds => ErrorCode::FetchSessionTopicIdError,
             })?;
         let remembered = session.partitions();
-        self.targets = remembered.map(|(key, asked)| Target { key: key.clone(), topic: None, asked }).collect();
+        self.targets =
+            remembered.map(|(key, asked)| Target { key: key.clone(), topic: None, asked }).collect();
         let size = session.len();
         drop(session);
         if size == 0 {
@@ -159,7 +162,10 @@ fn asked(request: &FetchRequest, version: i16) -> impl Iterator<Item = (Partitio
 fn forgotten(request: &FetchRequest, version: i16) -> impl Iterator<Item = PartitionKey> {
     request.forgotten_topics_data.iter().flat_map(move |topic| {
         let name = reference(version, topic.topic_id, &topic.topic);
-        topic.partitions.iter().map(move |partition| PartitionKey { topic: name.clone(), partition: *partition })
+        topic
+            .partitions
+            .iter()
+            .map(move |partition| PartitionKey { topic: name.clone(), partition: *partition })
     })
 }
 

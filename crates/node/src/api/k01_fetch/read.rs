@@ -76,7 +76,13 @@ pub(super) fn read(broker: &Arc<Broker>, plan: &Plan) -> Found {
     found
 }
 
-fn read_target(broker: &Arc<Broker>, plan: &Plan, target: &Target, left: usize, first: bool) -> PartitionAnswer {
+fn read_target(
+    broker: &Arc<Broker>,
+    plan: &Plan,
+    target: &Target,
+    left: usize,
+    first: bool,
+) -> PartitionAnswer {
     let Some(topic) = &target.topic else {
         return PartitionAnswer::failed(ErrorCode::UnknownTopicId);
     };
@@ -128,7 +134,8 @@ fn read_partition(
     }
     let bound = if plan.read_committed { ReadBound::LastStable } else { ReadBound::HighWatermark };
     let max_bytes = usize::try_from(asked.max_bytes).unwrap_or(0).min(left);
-    let read = log.read(asked.fetch_offset, max_bytes, first, bound).map_err(|error| errors::of_read(&error))?;
+    let read =
+        log.read(asked.fetch_offset, max_bytes, first, bound).map_err(|error| errors::of_read(&error))?;
     Ok(filled(read, plan))
 }
 
@@ -140,13 +147,18 @@ fn filled(read: LogRead, plan: &Plan) -> PartitionAnswer {
         log_start: read.positions.log_start,
         diverging: None,
         aborted: if plan.read_committed { Some(read.aborted) } else { None },
-        records: read.range.filter(|range| range.len > 0),
+        // A batch that does not fit is left out; its reader comes again when it is the first of the answer.
+        records: read.range.filter(|range| range.len > 0 && !read.first_batch_incomplete),
         current_leader: None,
     }
 }
 
 /// Where the fetcher's last epoch ended, if that is not where the fetcher believes (KIP-595).
-fn diverging(partition: &Partition, _plan: &Plan, target: &Target) -> Result<Option<PartitionAnswer>, ErrorCode> {
+fn diverging(
+    partition: &Partition,
+    _plan: &Plan,
+    target: &Target,
+) -> Result<Option<PartitionAnswer>, ErrorCode> {
     let asked = target.asked;
     let (epoch, end) = partition.log().end_offset_for_epoch(asked.last_fetched_epoch);
     if epoch == LeaderEpoch::UNKNOWN || end == Offset::UNKNOWN {

@@ -1,0 +1,173 @@
+//! A broker in this process on a directory of its own, and calls to it.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::mpsc::{self, Receiver};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use metadata::embedded::EmbeddedStore;
+use node::broker::{Broker, Environment};
+use node::call::{Connection, Outcome, Reply};
+use node::clock::SystemClock;
+use node::config::{EndPoint, KafkaConfig};
+use node::jobs::Inline;
+use storage::disk::FileRange;
+use tempfile::TempDir;
+use wire::api::ApiKey;
+use wire::error_code::ErrorCode;
+use wire::header::{RequestHeader, decode_response_header, encode_request_header};
+use wire::messages::create_topics_request::{CreatableTopic, CreatableTopicConfig};
+use wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
+use wire::messages::{CreateTopicsRequest, Message, ProduceRequest, Request};
+use wire::response::Part;
+use wire::{Decoder, Encoder, Str};
+
+/// How long an answer may take before a test fails.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A broker and what it stands on.
+pub struct Node {
+    pub broker: Arc<Broker>,
+    connection: Arc<Connection>,
+    // Ends after the broker, before the directory.
+    _store: EmbeddedStore,
+    dir: Option<TempDir>,
+}
+
+impl Node {
+    /// A broker on an empty directory, with Kafka's defaults and these settings on top.
+    pub fn start(settings: &[(&str, &str)]) -> Self {
+        Self::start_on(TempDir::new().unwrap(), settings)
+    }
+
+    /// A broker on a directory that may hold what an earlier one left.
+    pub fn start_on(dir: TempDir, settings: &[(&str, &str)]) -> Self {
+        let logs = dir.path().join("logs");
+        let mut overrides = vec![("log.dirs".to_owned(), logs.to_string_lossy().into_owned())];
+        overrides.extend(settings.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
+        let (config, _) = KafkaConfig::without_file(&overrides).unwrap();
+        let endpoints: Vec<EndPoint> = config.listeners.advertised.clone();
+        let store = EmbeddedStore::open_file(&dir.path().join("metadata.redb")).unwrap();
+        let session = store.session(Arc::new(|_| {}));
+        let environment = Environment {
+            store: Arc::new(session),
+            clock: Arc::new(SystemClock::new()),
+            executor: Arc::new(Inline),
+            endpoints,
+            seed: 7,
+        };
+        let broker = node::start(config, environment).unwrap();
+        let connection = Arc::new(Connection {
+            listener: "PLAINTEXT".to_owned(),
+            client_address: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            id: "127.0.0.1:9092-127.0.0.1:40000-0".to_owned(),
+            principal: "User:ANONYMOUS".to_owned(),
+            client_software: OnceLock::new(),
+        });
+        Self { broker, connection, _store: store, dir: Some(dir) }
+    }
+
+    /// Stops the broker in order and starts it again on the same directory.
+    pub fn restart(mut self, settings: &[(&str, &str)]) -> Self {
+        self.broker.shut_down();
+        let dir = self.dir.take().unwrap();
+        drop(self);
+        Self::start_on(dir, settings)
+    }
+
+    /// Hands in a frame; the outcome comes when it comes.
+    pub fn submit(&self, frame: Bytes) -> Receiver<Outcome> {
+        let (sender, receiver) = mpsc::channel();
+        self.broker.handle(
+            &self.connection,
+            frame,
+            Reply::new(move |outcome| {
+                // A test that has failed no longer listens.
+                let _ = sender.send(outcome);
+            }),
+        );
+        receiver
+    }
+
+    /// Sends a request and waits for its answer.
+    pub fn call<R: Request>(&self, version: i16, request: &R) -> R::Response {
+        answer(&self.submit(frame(version, request)), version)
+    }
+
+    /// Creates a topic with defaults but for `configs`.
+    pub fn create_topic(&self, name: &str, partitions: i32, configs: &[(&str, &str)]) {
+        let configs = configs.iter().map(|(key, value)| CreatableTopicConfig {
+            name: Str::from(*key),
+            value: Some(Str::from(*value)),
+        });
+        let topic = CreatableTopic {
+            name: Str::from(name),
+            num_partitions: partitions,
+            replication_factor: 1,
+            configs: configs.collect(),
+            ..CreatableTopic::default()
+        };
+        let request = CreateTopicsRequest { topics: vec![topic], ..CreateTopicsRequest::default() };
+        let response = self.call(7, &request);
+        assert_eq!(response.topics[0].error_code, 0, "{:?}", response.topics[0]);
+    }
+
+    /// Produces one batch with acks -1; returns base offset or error.
+    pub fn produce(&self, topic: &str, partition: i32, records: Bytes) -> Result<i64, ErrorCode> {
+        let response = self.call(9, &produce_request(topic, partition, records, -1));
+        let it = &response.responses[0].partition_responses[0];
+        match ErrorCode::from_code(it.error_code).unwrap() {
+            ErrorCode::None => Ok(it.base_offset),
+            error => Err(error),
+        }
+    }
+}
+
+/// A produce of one batch.
+pub fn produce_request(topic: &str, partition: i32, records: Bytes, acks: i16) -> ProduceRequest {
+    let partition_data = vec![PartitionProduceData { index: partition, records: Some(records) }];
+    ProduceRequest {
+        acks,
+        timeout_ms: 1000,
+        topic_data: vec![TopicProduceData { name: Str::from(topic), partition_data }],
+        ..ProduceRequest::default()
+    }
+}
+
+/// The bytes of a request, without its size.
+pub fn frame<R: Message>(version: i16, request: &R) -> Bytes {
+    let header = RequestHeader {
+        api_key: R::API_KEY,
+        api_version: version,
+        correlation_id: 42,
+        client_id: Some(Str::from("test")),
+    };
+    let mut encoder = Encoder::new();
+    encode_request_header(&mut encoder, &header).unwrap();
+    request.encode(&mut encoder, version).unwrap();
+    encoder.into_bytes()
+}
+
+/// The message of an answer, file ranges read.
+pub fn answer<M: Message>(receiver: &Receiver<Outcome>, version: i16) -> M {
+    let Outcome::Respond(parts) = receiver.recv_timeout(PATIENCE).unwrap() else {
+        panic!("{} v{version} was not answered", M::NAME);
+    };
+    let mut decoder = Decoder::new(joined(&parts));
+    let key = ApiKey::from_code(M::API_KEY).unwrap();
+    let correlation_id = decode_response_header(&mut decoder, key.response_header_version(version)).unwrap();
+    assert_eq!(correlation_id, 42);
+    M::decode(&mut decoder, version).unwrap()
+}
+
+fn joined(parts: &[Part<FileRange>]) -> Bytes {
+    let mut bytes = BytesMut::new();
+    for part in parts {
+        match part {
+            Part::Bytes(part) => bytes.extend_from_slice(part),
+            Part::Range(range) => bytes.extend_from_slice(&range.to_vec().unwrap()),
+        }
+    }
+    bytes.freeze()
+}

@@ -1,0 +1,5 @@
+//! The broker as its clients see it, without sockets: requests go in as bytes, answers come out as bytes.
+
+mod harness;
+mod records;
+mod topics;
