@@ -21,11 +21,12 @@ use crate::config::resource::{BROKER_LOGGER, ResourceError};
 /// Answers a DescribeConfigs request.
 pub(crate) fn handle(
     broker: &Arc<Broker>,
-    _call: &Call,
+    call: &Call,
     request: DescribeConfigsRequest,
 ) -> DescribeConfigsResponse {
     let results = if request.resources.iter().all(|resource| is_known_type(resource.resource_type)) {
-        let answer = |resource: &DescribeConfigsResource| describe(broker, &request, resource);
+        let answer =
+            |resource: &DescribeConfigsResource| describe(broker, call.version(), &request, resource);
         request.resources.iter().map(answer).collect()
     } else {
         let error = ResourceError::code(ErrorCode::InvalidRequest);
@@ -38,6 +39,7 @@ pub(crate) fn handle(
 
 fn describe(
     broker: &Broker,
+    version: i16,
     request: &DescribeConfigsRequest,
     resource: &DescribeConfigsResource,
 ) -> DescribeConfigsResult {
@@ -52,7 +54,7 @@ fn describe(
     match describe_resource(resource.resource_type, &resource.resource_name, &described) {
         Ok(entries) => {
             let entries = select(entries, resource.configuration_keys.as_deref());
-            let told = |entry| tell(entry, resource.resource_type, request.include_synonyms);
+            let told = |entry| tell(entry, version, resource.resource_type, request.include_synonyms);
             DescribeConfigsResult { configs: entries.into_iter().map(told).collect(), ..blank(resource) }
         }
         Err(error) => refused(resource, &error),
@@ -75,7 +77,12 @@ fn refused(resource: &DescribeConfigsResource, error: &ResourceError) -> Describ
     }
 }
 
-fn tell(entry: ConfigEntry, resource_type: i8, with_synonyms: bool) -> DescribeConfigsResourceResult {
+fn tell(
+    entry: ConfigEntry,
+    version: i16,
+    resource_type: i8,
+    with_synonyms: bool,
+) -> DescribeConfigsResourceResult {
     let synonyms = if with_synonyms { entry.synonyms } else { Vec::new() };
     let synonym = |it: Synonym| DescribeConfigsSynonym {
         name: Str::from(it.name),
@@ -86,7 +93,8 @@ fn tell(entry: ConfigEntry, resource_type: i8, with_synonyms: bool) -> DescribeC
         name: Str::from(entry.name),
         value: entry.value.map(Str::from),
         read_only: entry.read_only,
-        is_default: entry.source == Source::Default,
+        // Later versions say it by the source.
+        is_default: version == 0 && entry.source == Source::Default,
         config_source: entry.source.code(),
         is_sensitive: entry.is_sensitive,
         synonyms: synonyms.into_iter().map(synonym).collect(),

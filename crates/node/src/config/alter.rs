@@ -245,10 +245,10 @@ fn check_broker_configs(
         ));
     }
     for (name, value) in configs {
-        if let Some(definition) = broker_keys::governing(name) {
-            if let Err(error) = definition.parse(value) {
-                return invalid(error.to_string());
-            }
+        if let Some(definition) = broker_keys::governing(name)
+            && let Err(error) = definition.parse(value)
+        {
+            return invalid(error.to_string());
         }
     }
     let per_broker = named(&|name| match broker_keys::listener_base(name) {
