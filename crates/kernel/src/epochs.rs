@@ -93,6 +93,20 @@ impl EpochHistory {
         true
     }
 
+    /// Makes the history agree with a batch of `epoch` that lies at `offset`; returns whether it changed. Batches are
+    /// shown in the order of their offsets. An entry that claims the offset for a later epoch speaks of records
+    /// that a crash took back, and goes with all after it. A negative epoch changes nothing.
+    pub fn observe(&mut self, epoch: LeaderEpoch, offset: Offset) -> bool {
+        if epoch.0 < 0 || self.epoch_of(offset) == Some(epoch) {
+            return false;
+        }
+        let contradicts = |entry: &EpochEntry| entry.epoch > epoch && entry.start <= offset;
+        if let Some(at) = self.entries.iter().position(contradicts) {
+            self.entries.truncate(at);
+        }
+        self.epoch_of(offset) == Some(epoch) || self.assign(epoch, offset)
+    }
+
     /// Forgets every entry that starts at or beyond `offset`; returns whether the history changed.
     pub fn truncate_from_end(&mut self, offset: Offset) -> bool {
         let kept = self.entries.partition_point(|entry| entry.start < offset);

@@ -66,6 +66,33 @@ fn assign_ignores_negative_epochs_and_offsets() {
 }
 
 #[test]
+fn observe_enters_a_new_epoch_and_leaves_a_known_one() {
+    let mut h = EpochHistory::new();
+    assert!(h.observe(LeaderEpoch(0), Offset(0)));
+    assert!(!h.observe(LeaderEpoch(0), Offset(5)));
+    assert!(h.observe(LeaderEpoch(2), Offset(7)));
+    assert!(!h.observe(LeaderEpoch(-1), Offset(9)));
+    assert_eq!(pairs(&h), [(0, 0), (2, 7)]);
+}
+
+#[test]
+fn observe_removes_an_epoch_whose_records_are_not_there() {
+    let mut h = history(&[(0, 0), (2, 15), (5, 18)]);
+    assert!(h.observe(LeaderEpoch(2), Offset(18)));
+    assert_eq!(pairs(&h), [(0, 0), (2, 15)]);
+    assert!(h.observe(LeaderEpoch(3), Offset(19)));
+    assert_eq!(pairs(&h), [(0, 0), (2, 15), (3, 19)]);
+}
+
+#[test]
+fn observe_enters_an_epoch_before_those_that_are_known() {
+    let mut h = history(&[(0, 0), (3, 30)]);
+    assert!(h.observe(LeaderEpoch(2), Offset(18)));
+    assert!(h.observe(LeaderEpoch(3), Offset(30)));
+    assert_eq!(pairs(&h), [(0, 0), (2, 18), (3, 30)]);
+}
+
+#[test]
 fn truncate_from_end_drops_an_entry_that_starts_exactly_there() {
     let mut h = history(&[(0, 0), (1, 5), (2, 9)]);
     assert!(h.truncate_from_end(Offset(9)));
@@ -203,6 +230,33 @@ proptest! {
             for pair in history.entries().windows(2) {
                 prop_assert!(pair[0].epoch < pair[1].epoch && pair[0].start < pair[1].start);
             }
+        }
+    }
+
+    #[test]
+    fn after_observing_all_batches_the_history_names_the_epoch_of_each(
+        stale in prop::collection::vec(action(), 0..10),
+        steps in prop::collection::vec((0..3i32, 1..4i64), 1..20),
+    ) {
+        let mut model = BTreeMap::new();
+        stale.iter().for_each(|action| apply_to_model(&mut model, action));
+        let mut history = EpochHistory::from_entries(
+            model.iter().map(|(e, s)| EpochEntry { epoch: LeaderEpoch(*e), start: Offset(*s) }),
+        );
+        let (mut epoch, mut offset) = (0, 0);
+        let mut batches = Vec::new();
+        for (rise, length) in steps {
+            epoch += rise;
+            batches.push((LeaderEpoch(epoch), Offset(offset)));
+            history.observe(LeaderEpoch(epoch), Offset(offset));
+            offset += length;
+        }
+        history.truncate_from_end(Offset(offset));
+        for (epoch, offset) in batches {
+            prop_assert_eq!(history.epoch_of(offset), Some(epoch));
+        }
+        for pair in history.entries().windows(2) {
+            prop_assert!(pair[0].epoch < pair[1].epoch && pair[0].start < pair[1].start);
         }
     }
 

@@ -28,6 +28,7 @@ mod verify;
 
 pub use error::SegmentError;
 pub use read::{BatchPosition, SegmentRead};
+pub(crate) use recover::may_follow;
 pub use recover::{Recovered, RecoveredBatch};
 pub use roll::{RollParams, RollReason, RollState, must_roll, new_base};
 pub use scan::{BatchScan, FileBatch, ScanError};

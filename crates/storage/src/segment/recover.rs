@@ -35,8 +35,15 @@ pub struct Recovered {
     pub next_offset: Offset,
 }
 
+/// Whether a batch can come after `last` in a log: its offsets lie beyond, and its leader is no earlier one. When
+/// the power fails after a log was cut and written anew, a good batch of before the cut can lie after a new one.
+pub(crate) fn may_follow(batch: &BatchHeader, last: &BatchHeader) -> bool {
+    let (epoch, last_epoch) = (batch.partition_leader_epoch, last.partition_leader_epoch);
+    batch.base_offset > last.last_offset() && (epoch.0 < 0 || epoch >= last_epoch)
+}
+
 impl Segment {
-    /// Checks all batches, cuts the log at the first bad one and builds the three indexes anew; `visit` sees
+    /// Checks all batches, cuts the log at the first bad one or one that cannot follow, and builds the three indexes anew; `visit` sees
     /// each good batch in order and may append to the transaction index. Not durable until it is flushed.
     ///
     /// Fails with [`SegmentError::OffsetOverflow`] if an offset does not fit the segment (KAFKA-6264), and on
@@ -50,8 +57,16 @@ impl Segment {
         self.recent.clear();
         let mut next_offset = self.base();
         let mut valid = 0;
+        let mut last: Option<BatchHeader> = None;
         let mut scan = self.scan_at(0)?;
         while let Some(batch) = self.next_checked(&mut scan)? {
+            if last.is_some_and(|last| !may_follow(&batch.header, &last)) {
+                tracing::warn!(
+                    segment = %self.log().path().display(), position = batch.position,
+                    "batch is of an earlier life of the log; the log is cut before it"
+                );
+                break;
+            }
             let last_offset = batch.header.last_offset();
             if !self.covers(last_offset) {
                 return Err(SegmentError::OffsetOverflow { base: self.base(), offset: last_offset });
@@ -60,6 +75,7 @@ impl Segment {
             visit(&self.with_control(&batch)?)?;
             next_offset = batch.header.next_offset();
             valid = batch.end();
+            last = Some(batch.header);
         }
         let truncated_bytes = self.cut(valid)?;
         builder.finish(self)?;

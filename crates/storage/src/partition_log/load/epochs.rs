@@ -44,10 +44,7 @@ pub(super) fn from_batches(segments: &[Arc<Segment>], end: Offset) -> Result<Epo
                 Ok(_) | Err(ScanError::Corrupt { .. }) => break,
                 Err(error) => return Err(SegmentError::Scan { base: segment.base(), error }),
             };
-            let epoch = batch.header.partition_leader_epoch;
-            if epoch.0 >= 0 && history.latest().is_none_or(|latest| epoch > latest.epoch) {
-                history.assign(epoch, batch.header.base_offset);
-            }
+            history.observe(batch.header.partition_leader_epoch, batch.header.base_offset);
         }
     }
     Ok(history)

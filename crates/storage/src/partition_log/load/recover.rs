@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use kernel::epochs::EpochHistory;
 use kernel::producer::ProducerStates;
+use wire::batch::BatchHeader;
 use wire::types::Offset;
 
 use super::producers::{TxnIndexing, apply_batch, state_before, take_at_base};
 use super::{Failure, Loader};
 use crate::names::SegmentFile;
-use crate::segment::{Recovered, Segment, SegmentError};
+use crate::segment::{Recovered, ScanError, Segment, SegmentError, may_follow};
 
 /// What recovery came to.
 pub(super) struct Recovery {
@@ -40,27 +41,32 @@ impl Loader<'_> {
             }
         };
         let damaged = self.damaged(segments)?;
+        let mut last = None;
         for at in 0..segments.len() {
             let Some(segment) = segments.get(at).cloned() else { break };
             if at < unclean_from && !damaged.contains(&segment.base()) {
-                recovery.producers = None;
+                (recovery.producers, recovery.log_end, last) = (None, None, None);
                 continue;
+            }
+            if let Some(last) = &last
+                && !begins_after(&segment, last)?
+            {
+                recovery.dropped = self.drop_from(segments, at)?;
+                break;
             }
             let before = match recovery.producers.take() {
                 Some(states) => states,
                 None => self.state_before(segments, segment.base())?,
             };
-            let (recovered, states) = self.recover_segment(segments, &segment, before, epochs)?;
-            recovery.log_end = Some(recovered.next_offset).filter(|_| at.saturating_add(1) == segments.len());
+            // Only the tail of the log tells all epochs from some offset on; before it the file knows better.
+            let told = if at < unclean_from { None } else { Some(&mut *epochs) };
+            let (recovered, states) = self.recover_segment(segments, &segment, before, told, &mut last)?;
+            recovery.log_end = Some(recovered.next_offset);
             recovery.producers = Some(states);
             if recovered.truncated_bytes > 0 {
-                recovery.log_end = Some(recovered.next_offset);
-                recovery.dropped = self.drop_after(segments, at)?;
+                recovery.dropped = self.drop_from(segments, at.saturating_add(1))?;
                 break;
             }
-        }
-        if recovery.log_end.is_none() {
-            recovery.producers = None;
         }
         Ok(recovery)
     }
@@ -98,7 +104,8 @@ impl Loader<'_> {
         segments: &[Arc<Segment>],
         segment: &Segment,
         mut states: ProducerStates,
-        epochs: &mut EpochHistory,
+        mut epochs: Option<&mut EpochHistory>,
+        last: &mut Option<BatchHeader>,
     ) -> Result<(Recovered, ProducerStates), Failure> {
         states.set_map_end(segment.base());
         if segment.base() > self.args.log_start {
@@ -111,9 +118,9 @@ impl Loader<'_> {
             return Ok((Recovered { truncated_bytes: 0, next_offset: segment.base() }, states));
         }
         let recovered = segment.recover(&mut |batch| {
-            let epoch = batch.header.partition_leader_epoch;
-            if epoch.0 >= 0 && epochs.latest().is_none_or(|latest| epoch > latest.epoch) {
-                epochs.assign(epoch, batch.header.base_offset);
+            *last = Some(batch.header);
+            if let Some(epochs) = &mut epochs {
+                epochs.observe(batch.header.partition_leader_epoch, batch.header.base_offset);
             }
             apply_batch(segment, &mut states, batch, TxnIndexing::Rebuild)
         })?;
@@ -128,17 +135,30 @@ impl Loader<'_> {
         Ok((recovered, states))
     }
 
-    /// Removes the segments after number `at`; returns whether there were any.
-    fn drop_after(&self, segments: &mut Vec<Arc<Segment>>, at: usize) -> Result<bool, Failure> {
-        let dropped = segments.split_off(at.saturating_add(1).min(segments.len()));
+    /// Removes the segments from number `at` on; returns whether there were any.
+    fn drop_from(&self, segments: &mut Vec<Arc<Segment>>, at: usize) -> Result<bool, Failure> {
+        let dropped = segments.split_off(at.min(segments.len()));
         for segment in &dropped {
             tracing::warn!(
                 partition = %self.args.partition, segment = %segment.base(),
-                "segment follows one that was cut and is removed"
+                "segment follows one that was cut, or is of an earlier life of the log, and is removed"
             );
             segment.delete_files()?;
         }
         Ok(!dropped.is_empty())
+    }
+}
+
+/// Whether a segment can come after the batch `last`.
+fn begins_after(segment: &Segment, last: &BatchHeader) -> Result<bool, SegmentError> {
+    if segment.base() <= last.last_offset() {
+        return Ok(false);
+    }
+    match segment.scan_at(0)?.next_batch() {
+        Ok(Some(first)) => Ok(may_follow(&first.header, last)),
+        // Nothing, or nothing good: its own recovery sees to that.
+        Ok(None) | Err(ScanError::Corrupt { .. }) => Ok(true),
+        Err(error) => Err(SegmentError::Scan { base: segment.base(), error }),
     }
 }
 

@@ -114,9 +114,11 @@ impl Run {
                     origin: AppendOrigin::Client,
                 });
                 let epoch = LeaderEpoch(self.model.epoch);
-                for (count, info) in
-                    counts.iter().zip(self.log.append_many_as_leader(requests.collect(), epoch, self.bench.now))
-                {
+                for (count, info) in counts.iter().zip(self.log.append_many_as_leader(
+                    requests.collect(),
+                    epoch,
+                    self.bench.now,
+                )) {
                     assert_eq!(info.unwrap().base_offset.0, self.model.log_end);
                     self.model.append(*count, -1);
                 }
@@ -187,7 +189,8 @@ impl Run {
         let known = lock(&self.log.writer).producers.get(producer).is_some();
         if known {
             let gap = produced(producer, 0, next + 1, count);
-            let refused = self.log.append_as_leader(gap, AppendOrigin::Client, LeaderEpoch(self.model.epoch), now());
+            let refused =
+                self.log.append_as_leader(gap, AppendOrigin::Client, LeaderEpoch(self.model.epoch), now());
             assert!(matches!(refused, Err(AppendError::Producer { .. })), "{refused:?}");
         }
         let info = self.put(produced(producer, 0, next, count));
@@ -255,7 +258,11 @@ impl Run {
         let history = writer.epochs.history();
         for batch in all {
             let at = batch.header.base_offset.max(Offset(self.model.log_start));
-            assert_eq!(history.epoch_of(at), Some(batch.header.partition_leader_epoch), "{history:?} at {at}");
+            assert_eq!(
+                history.epoch_of(at),
+                Some(batch.header.partition_leader_epoch),
+                "{history:?} at {at}"
+            );
         }
         assert!(history.latest().is_none_or(|latest| latest.start <= Offset(self.model.log_end)));
     }

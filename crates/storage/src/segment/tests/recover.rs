@@ -118,7 +118,7 @@ fn an_empty_segment_recovers_to_its_base() {
 fn an_offset_beyond_the_segments_range_is_an_error_and_nothing_is_cut() {
     let disk = CrashDisk::new();
     fill(&create(&disk));
-    let far = batch(101 + i64::from(i32::MAX), 0, &[1]);
+    let far = batch(101 + i64::from(i32::MAX), 3, &[1]);
     let end = log_of(&disk).len().unwrap();
     log_of(&disk).write_at(&far.bytes, end).unwrap();
     let segment = open(&disk);
@@ -126,6 +126,21 @@ fn an_offset_beyond_the_segments_range_is_an_error_and_nothing_is_cut() {
     let result = segment.recover(&mut |_| Ok(()));
     assert!(matches!(result, Err(SegmentError::OffsetOverflow { .. })));
     assert_eq!(file(&disk, SegmentFile::Log).unwrap().len() as u64, size);
+}
+
+#[test]
+fn a_batch_that_overlaps_or_is_of_an_earlier_leader_ends_the_log() {
+    for (base, epoch, follows) in
+        [(120, 3, true), (125, 4, true), (120, -1, true), (119, 3, false), (120, 2, false)]
+    {
+        let disk = CrashDisk::new();
+        fill(&create(&disk));
+        let end = log_of(&disk).len().unwrap();
+        log_of(&disk).write_at(&batch(base, epoch, &[1]).bytes, end).unwrap();
+        let recovered = recover(&open(&disk));
+        assert_eq!(recovered.truncated_bytes == 0, follows, "{base} {epoch}");
+        assert_eq!(recovered.next_offset.0, if follows { base + 1 } else { 120 });
+    }
 }
 
 #[test]
