@@ -26,7 +26,7 @@ const ROWS: [(f64, Row); 3] = [
 
 /// One run.
 pub(crate) fn measure(contender: &mut Contender, effort: Effort, figures: &mut Figures) -> Result<()> {
-    let topic = "latency";
+    let topic = &format!("latency-{}", now_ms());
     calls::create_topic(&contender.address(), topic, 1, &[("file.delete.delay.ms", "0")])?;
     let batch = Draft::of_values(now_ms(), &[&[b'x'; 1024]]).build();
     let frame = load::encode(PRODUCE_VERSION, &calls::produce_request(topic, 0, batch, 1))?;

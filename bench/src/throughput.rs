@@ -95,7 +95,8 @@ pub(crate) fn measure(
     effort: Effort,
     figures: &mut Figures,
 ) -> Result<()> {
-    let topic = "bench";
+    // A name of its own: the files of a deleted topic may still be on their way out.
+    let topic = &format!("bench-{}", now_ms());
     fresh_topic(contender, topic)?;
     if scenario.shape == Shape::Consume {
         produce(contender, topic, 1024, 64 << 10, effort.volume)?;

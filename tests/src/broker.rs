@@ -9,12 +9,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
+use kafka_protocol::messages::MetadataRequest;
 use tempfile::TempDir;
 
 use crate::cache;
 use crate::java::{self, Jars};
 use crate::ports;
 use crate::process::Process;
+use crate::raw::Connection;
+use crate::wait;
 use crate::zookeeper::Zookeeper;
 
 const START_LIMIT: Duration = Duration::from_secs(90);
@@ -120,7 +123,12 @@ impl Broker {
         let mut process = self.spawn()?;
         process.wait_for_log("[KafkaServer id=0] started", from, START_LIMIT)?;
         self.process = Some(process);
-        Ok(())
+        // The controller may learn of the broker a moment after the broker has started.
+        wait::until("a controller that knows the broker", START_LIMIT, || {
+            let request = MetadataRequest::default().with_topics(Some(Vec::new()));
+            let metadata = Connection::open(&self.bootstrap())?.call(1, &request)?;
+            Ok((metadata.controller_id.0 == 0 && !metadata.brokers.is_empty()).then_some(()))
+        })
     }
 
     /// Starts the process and returns at once; [`Broker::adopt`] gives it back.

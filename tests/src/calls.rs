@@ -47,7 +47,7 @@ pub fn create_topics_request(topic: &str, partitions: i32, configs: &[(&str, &st
         .with_num_partitions(partitions)
         .with_replication_factor(1)
         .with_configs(configs);
-    CreateTopicsRequest::default().with_topics(vec![topic]).with_timeout_ms(60_000)
+    CreateTopicsRequest::default().with_topics(vec![topic]).with_timeout_ms(120_000)
 }
 
 /// Creates a topic and waits until all its partitions have a leader.

@@ -9,7 +9,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use kafka_protocol::messages::{RequestHeader, ResponseHeader};
 use kafka_protocol::protocol::{Decodable, Encodable, HeaderVersion, Request, StrBytes};
 
-const ANSWER_LIMIT: Duration = Duration::from_secs(40);
+const ANSWER_LIMIT: Duration = Duration::from_secs(150);
 
 /// A connection to a broker.
 #[derive(Debug)]

@@ -1,0 +1,345 @@
+//! The two brokers side by side: the same request to both, and what differs between the answers.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use bytes::Bytes;
+use interop::broker::{Broker, Kind as Program, Options};
+use interop::raw::{Answer, Connection};
+use wire::api::ApiKey;
+use wire::batch::{Limits, batches};
+use wire::header::{RequestHeader, decode_response_header, encode_request_header};
+use wire::messages::{
+    self, AnyMessage, FetchResponse, Kind, Message, MetadataRequest, Request,
+    decode_any,
+};
+use wire::types::TopicId;
+use wire::{Decoder, Encoder, Str};
+
+use crate::tree::Node;
+
+const ANSWER_LIMIT: Duration = Duration::from_secs(40);
+const CLIENT: &str = "interop";
+
+/// One of the two brokers, with what a test remembers of it.
+#[derive(Debug)]
+pub struct Side {
+    broker: Broker,
+    connection: Option<Connection>,
+    ids: BTreeMap<String, TopicId>,
+    numbers: BTreeMap<String, i64>,
+}
+
+impl Side {
+    fn start(program: Program, options: Options) -> Result<Self> {
+        let broker = Broker::start(program, options)?;
+        Ok(Self { broker, connection: None, ids: BTreeMap::new(), numbers: BTreeMap::new() })
+    }
+
+    /// The id that this broker gave a topic; the absent id if it has none.
+    pub fn id(&self, topic: &str) -> TopicId {
+        self.ids.get(topic).copied().unwrap_or_default()
+    }
+
+    /// A number that was remembered; 0 if none was.
+    pub fn number(&self, name: &str) -> i64 {
+        self.numbers.get(name).copied().unwrap_or_default()
+    }
+
+    /// Remembers a number that only this broker knows: a producer id, a session.
+    pub fn remember(&mut self, name: &str, number: i64) {
+        self.numbers.insert(name.to_owned(), number);
+    }
+
+    /// The folder of its logs.
+    pub fn data(&self) -> Str {
+        Str::from(&*self.broker.data().to_string_lossy())
+    }
+
+    fn exchange(&mut self, frame: &[u8], probe: bool) -> Result<Answer> {
+        let mut connection = match self.connection.take() {
+            Some(connection) => connection,
+            None => {
+                let connection = Connection::open(&self.broker.bootstrap())?;
+                connection.set_answer_limit(ANSWER_LIMIT)?;
+                connection
+            }
+        };
+        let mut sent = connection.send(frame);
+        if probe {
+            sent = sent.and_then(|()| connection.send(&probe_frame()?));
+        }
+        if sent.is_err() {
+            return Ok(Answer::Closed);
+        }
+        let answer = connection.receive()?;
+        if matches!(answer, Answer::Frame(_)) {
+            self.connection = Some(connection);
+        }
+        Ok(answer)
+    }
+
+    /// What stands in for a value that may differ between any two brokers.
+    fn mask(&self, field: &str, value: &str) -> String {
+        let some = |what: &str| match value {
+            "null" | "-1" | "0" => value.to_owned(),
+            _ => format!("<{what}>"),
+        };
+        match field {
+            "error_message" | "batch_index_error_message" => some("text"),
+            "cluster_id" => some("cluster"),
+            "session_id" => some("session"),
+            "producer_id" => some("producer"),
+            "log_append_time_ms" => some("time"),
+            "total_bytes" | "usable_bytes" => some("bytes"),
+            "port" if format!("127.0.0.1:{value}") == self.broker.bootstrap() => "<port>".to_owned(),
+            "log_dir" if value == format!("{:?}", self.data().as_str()) => "<dir>".to_owned(),
+            "topic_id" => self
+                .ids
+                .iter()
+                .find_map(|(name, id)| (format!("{id:?}") == value).then(|| format!("<id of {name}>")))
+                .unwrap_or_else(|| {
+                    if value == format!("{:?}", TopicId::default()) { "<no id>" } else { "<an id>" }.to_owned()
+                }),
+            _ => value.to_owned(),
+        }
+    }
+}
+
+fn probe_frame() -> Result<Bytes> {
+    frame(0, PROBE, &messages::ApiVersionsRequest::default())
+}
+
+const PROBE: i32 = 0x7072_6f62;
+
+/// Header and body of a request.
+pub fn frame<R: Request>(version: i16, correlation_id: i32, request: &R) -> Result<Bytes> {
+    let mut dst = Encoder::new();
+    put_header(&mut dst, R::API_KEY, version, correlation_id)?;
+    request.encode(&mut dst, version).with_context(|| format!("{} v{version}", R::NAME))?;
+    Ok(dst.into_bytes())
+}
+
+/// A header for any key and version, to be followed by anything.
+pub fn put_header(dst: &mut Encoder, api_key: i16, api_version: i16, correlation_id: i32) -> Result<()> {
+    let client_id = Some(Str::from(CLIENT));
+    let header = RequestHeader { api_key, api_version, correlation_id, client_id };
+    Ok(encode_request_header(dst, &header)?)
+}
+
+/// A field that the two brokers answered differently.
+#[derive(Debug, Clone)]
+pub struct Difference {
+    /// The case it came up in.
+    pub case: String,
+    /// The request's key.
+    pub key: i16,
+    /// The request's version.
+    pub version: i16,
+    /// The field.
+    pub path: String,
+    /// What the real Kafka says.
+    pub kafka: String,
+    /// What Blumfeld says.
+    pub blumfeld: String,
+}
+
+/// Both brokers, and everything that differed so far.
+#[derive(Debug)]
+pub struct Lab {
+    /// The real one.
+    pub kafka: Side,
+    /// The one under test.
+    pub blumfeld: Side,
+    /// What differed.
+    pub differences: Vec<Difference>,
+    /// How many answers were compared, by key and version.
+    pub compared: BTreeMap<(i16, i16), usize>,
+}
+
+impl Lab {
+    /// Starts both with the same properties.
+    pub fn start(properties: &[(&str, &str)]) -> Result<Self> {
+        let options = Options::with(properties);
+        let kafka = Side::start(Program::Kafka, options.clone())?;
+        let blumfeld = Side::start(Program::Blumfeld, options)?;
+        Ok(Self { kafka, blumfeld, differences: Vec::new(), compared: BTreeMap::new() })
+    }
+
+    /// Sends a request in each of `versions` to both.
+    pub fn ask<R: Request>(
+        &mut self,
+        case: &str,
+        versions: RangeInclusive<i16>,
+        build: impl Fn(&Side, i16) -> R,
+    ) -> Result<()> {
+        for version in versions {
+            self.once(case, version, |side| build(side, version))?;
+        }
+        Ok(())
+    }
+
+    /// Sends one request to both; gives back both answers, the real Kafka's first.
+    pub fn once<R: Request>(
+        &mut self,
+        case: &str,
+        version: i16,
+        build: impl Fn(&Side) -> R,
+    ) -> Result<[Option<R::Response>; 2]> {
+        let answers =
+            self.raw(case, R::API_KEY, version, |side| frame(version, 77, &build(side)).map(|f| (f, false)))?;
+        Ok(answers.map(|answer| {
+            answer.and_then(|message| message.as_any().downcast_ref::<R::Response>().cloned())
+        }))
+    }
+
+    /// Sends one request that may have no answer at all; a second one right behind it shows that.
+    pub fn unanswered<R: Request>(
+        &mut self,
+        case: &str,
+        version: i16,
+        build: impl Fn(&Side) -> R,
+    ) -> Result<()> {
+        self.raw(case, R::API_KEY, version, |side| frame(version, 77, &build(side)).map(|f| (f, true)))?;
+        Ok(())
+    }
+
+    /// Sends a frame to both and compares the answers.
+    pub fn raw(
+        &mut self,
+        case: &str,
+        key: i16,
+        version: i16,
+        build: impl Fn(&Side) -> Result<(Bytes, bool)>,
+    ) -> Result<[Option<Box<dyn AnyMessage>>; 2]> {
+        let mut seen = Vec::new();
+        let mut messages = Vec::new();
+        for side in [&mut self.kafka, &mut self.blumfeld] {
+            let (frame, probe) = build(side).with_context(|| case.to_owned())?;
+            let answer = side.exchange(&frame, probe).with_context(|| {
+                format!("{case}: key {key} v{version} to {}", side.broker.kind())
+            })?;
+            let (fields, message) = read_answer(side, key, version, &answer)
+                .with_context(|| format!("{case}: key {key} v{version} from {}", side.broker.kind()))?;
+            seen.push(fields);
+            messages.push(message);
+        }
+        *self.compared.entry((key, version)).or_default() += 1;
+        let [kafka, blumfeld] = seen.try_into().map_err(|_| anyhow::anyhow!("two sides"))?;
+        self.differences.extend(differ(case, key, version, &kafka, &blumfeld));
+        messages.try_into().map_err(|_| anyhow::anyhow!("two sides"))
+    }
+
+    /// Creates a topic on both, and learns its ids.
+    pub fn create_topic(&mut self, name: &str, partitions: i32, configs: &[(&str, &str)]) -> Result<()> {
+        let request = crate::requests::create_topic(name, partitions, configs);
+        self.once(&format!("setup: create {name}"), 7, |_| request.clone())?;
+        self.learn_ids()
+    }
+
+    /// Asks both for the ids of their topics.
+    pub fn learn_ids(&mut self) -> Result<()> {
+        for side in [&mut self.kafka, &mut self.blumfeld] {
+            let request = frame(12, 1, &MetadataRequest { topics: None, ..MetadataRequest::default() })?;
+            let Answer::Frame(bytes) = side.exchange(&request, false)? else { bail!("no metadata") };
+            let mut src = Decoder::new(bytes);
+            decode_response_header(&mut src, 1)?;
+            let response = messages::MetadataResponse::decode(&mut src, 12)?;
+            for topic in response.topics {
+                side.ids.insert(topic.name.unwrap_or_default().to_string(), topic.topic_id);
+            }
+        }
+        Ok(())
+    }
+}
+
+type Fields = BTreeMap<String, String>;
+
+fn read_answer(
+    side: &Side,
+    key: i16,
+    version: i16,
+    answer: &Answer,
+) -> Result<(Fields, Option<Box<dyn AnyMessage>>)> {
+    let word = |word: &str| (Fields::from([("answer".to_owned(), word.to_owned())]), None);
+    let bytes = match answer {
+        Answer::Closed => return Ok(word("connection closed")),
+        Answer::Silence => return Ok(word("silence")),
+        Answer::Frame(bytes) => bytes.clone(),
+    };
+    if bytes.get(..4) == Some(&PROBE.to_be_bytes()) {
+        return Ok(word("none, and the next request is answered"));
+    }
+    let api = ApiKey::from_code(key).context("an answer to an unknown key")?;
+    // What is refused as too new is answered in the oldest version.
+    let version = if api == ApiKey::ApiVersions && !api.supports(version) { 0 } else { version };
+    let mut src = Decoder::new(bytes);
+    decode_response_header(&mut src, api.response_header_version(version))?;
+    let message = decode_any(key, version, Kind::Response, &mut src)?;
+    let mut fields = match message.as_any().downcast_ref::<FetchResponse>() {
+        Some(fetched) => Node::parse(&format!("{:?}", readable(fetched.clone())))?,
+        None => Node::parse(&format!("{message:?}"))?,
+    }
+    .flatten(&|field, value| side.mask(field, value));
+    fields.insert("answer".to_owned(), "a response".to_owned());
+    fields.insert("bytes behind the response".to_owned(), src.remaining().to_string());
+    Ok((fields, Some(message)))
+}
+
+/// The same response with records as text: codecs compress in many ways, the records are what counts.
+fn readable(mut response: FetchResponse) -> FetchResponse {
+    for partition in response.responses.iter_mut().flat_map(|topic| topic.partitions.iter_mut()) {
+        if let Some(records) = &mut partition.records {
+            *records = Bytes::from(describe_records(records));
+        }
+    }
+    response
+}
+
+fn describe_records(bytes: &Bytes) -> String {
+    let mut text = String::new();
+    let mut all = batches(bytes.clone());
+    for batch in all.by_ref() {
+        let Ok(batch) = batch else {
+            text.push_str("| what is no batch");
+            break;
+        };
+        let mut header = batch.header;
+        let crc = batch.verify_crc().is_ok();
+        (header.crc, header.batch_length) = (0, 0);
+        let records: Vec<String> = batch.records(Limits::default()).map(|record| format!("{record:?}")).collect();
+        text.push_str(&format!("| {header:?} crc {crc} {}", records.join(" ")));
+    }
+    if all.position() < bytes.len() {
+        text.push_str("| part of a batch");
+    }
+    text
+}
+
+fn differ(case: &str, key: i16, version: i16, kafka: &Fields, blumfeld: &Fields) -> Vec<Difference> {
+    let mut paths: Vec<&String> = kafka.keys().chain(blumfeld.keys()).collect();
+    paths.sort();
+    paths.dedup();
+    // When only one of them answers, its fields say nothing more.
+    if kafka.get("answer") != blumfeld.get("answer") {
+        paths.retain(|path| *path == "answer");
+    }
+    let absent = || "(absent)".to_owned();
+    let pairs = paths.into_iter().map(|path| {
+        (path, kafka.get(path).cloned().unwrap_or_else(absent), blumfeld.get(path).cloned().unwrap_or_else(absent))
+    });
+    pairs
+        .filter(|(_, kafka, blumfeld)| kafka != blumfeld)
+        .map(|(path, kafka, blumfeld)| Difference {
+            case: case.to_owned(),
+            key,
+            version,
+            path: path.clone(),
+            kafka,
+            blumfeld,
+        })
+        .collect()
+}
+
