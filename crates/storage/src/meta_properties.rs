@@ -322,12 +322,12 @@ mod tests {
             let _ = MetaProperties::parse(&bytes);
         }
 
+        // Characters beyond 16 bits are written as pairs, which a reader need not put together again: no id of a
+        // cluster has any.
         #[test]
         fn properties_read_back(
-            id in 0..i32::MAX, cluster in "[ -~\\t]{0,30}", key in "[a-z =:#!\\\\.]{1,20}", value in "\\PC{0,20}",
+            id in 0..i32::MAX, cluster in "[ -~\\t]{0,30}", key in "[a-z =:#!\\\\.]{1,20}", value in "[\u{0}-\u{d7ff}]{0,20}",
         ) {
-            // A pair of surrogates is how the format writes what lies outside 16 bits; no id of a cluster does.
-            prop_assume!(value.chars().all(|c| (c as u32) < 0xd800));
             let properties = MetaProperties {
                 broker_id: Some(BrokerId(id)),
                 cluster_id: Some(cluster),

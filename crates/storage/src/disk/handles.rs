@@ -340,4 +340,40 @@ mod tests {
         assert_eq!(file.range(0, 1).unwrap().to_vec().unwrap(), b"1");
         assert!(file.exists().unwrap());
     }
+
+    #[test]
+    fn a_file_that_does_not_exist_yet_takes_its_new_name_when_it_is_created() {
+        let (disk, _, files) = files(2, 1);
+        assert!(files[0].rename("x".into()).is_err());
+        files[0].rename_if_exists("y".into()).unwrap();
+        assert!(!files[0].exists().unwrap());
+        files[0].create().unwrap();
+        assert!(disk.exists(Path::new("/y")).unwrap());
+        files[0].rename_if_exists("z".into()).unwrap();
+        assert!(disk.exists(Path::new("/z")).unwrap() && !disk.exists(Path::new("/y")).unwrap());
+        assert_eq!(files[0].name(), "z");
+    }
+
+    #[test]
+    fn many_threads_share_few_open_files() {
+        let (_, cache, files) = files(4, 12);
+        for (n, file) in files.iter().enumerate() {
+            file.create().unwrap().write_at(&[n as u8; 8], 0).unwrap();
+        }
+        std::thread::scope(|scope| {
+            for start in 0..4 {
+                let files = &files;
+                scope.spawn(move || {
+                    for step in 0..2000 {
+                        let n = (start * 5 + step * 7) % files.len();
+                        assert_eq!(files[n].range(0, 8).unwrap().to_vec().unwrap(), [n as u8; 8]);
+                    }
+                });
+            }
+        });
+        // While four are held at one moment a fifth may be open besides; afterwards the limit holds again.
+        files[0].close();
+        files[0].handle().unwrap();
+        assert!(cache.open_count() <= 8, "{}", cache.open_count());
+    }
 }
