@@ -91,9 +91,12 @@ impl PartitionLog {
     pub(super) fn plan_flush(&self, writer: &mut Writer, target: Offset) -> Plan {
         let recovery_point = self.positions().recovery_point;
         let all = read(&self.segments);
+        // If all is flushed already, as when an idle log is closed, only small files may wait.
+        let pending = target > recovery_point;
         // From the segment that holds the recovery point on.
         let first = all.partition_point(|segment| segment.base() <= recovery_point).saturating_sub(1);
-        let segments = all.iter().skip(first).filter(|segment| segment.base() < target).cloned().collect();
+        let segments =
+            all.iter().skip(first).filter(|segment| pending && segment.base() < target).cloned().collect();
         drop(all);
         Plan {
             target,
@@ -101,7 +104,7 @@ impl PartitionLog {
             epochs: writer.epochs.take_unsynced(),
             topic_id: writer.topic_id.take_unsynced(),
             snapshots: writer.snapshots.take_unsynced(),
-            dir_name: std::mem::take(&mut writer.dir_name_unsynced),
+            dir_name: pending && std::mem::take(&mut writer.dir_name_unsynced),
             truncations: writer.truncations,
         }
     }

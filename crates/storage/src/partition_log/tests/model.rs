@@ -165,6 +165,7 @@ impl Run {
                 self.bench.high_watermark = Offset(self.model.high_watermark);
                 self.bench = self.bench.after(CrashMode::ProcessKill);
                 self.log = self.bench.open(false);
+                self.recall_lost_sequences();
             }
         }
     }
@@ -226,6 +227,14 @@ impl Run {
     fn forget_lost_sequences(&mut self) {
         let writer = lock(&self.log.writer);
         for (producer, next) in &mut self.model.sequences {
+            *next = writer.producers.get(*producer).map_or(0, |entry| entry.last_sequence() + 1);
+        }
+    }
+
+    /// Recovery reads whole segments, and may find a producer again whose batches lie below the log start.
+    fn recall_lost_sequences(&mut self) {
+        let writer = lock(&self.log.writer);
+        for (producer, next) in self.model.sequences.iter_mut().filter(|(_, next)| **next == 0) {
             *next = writer.producers.get(*producer).map_or(0, |entry| entry.last_sequence() + 1);
         }
     }
