@@ -11,13 +11,18 @@ use kernel::epochs::EpochEntry;
 use wire::types::{LeaderEpoch, Offset};
 
 pub use crate::checkpoint_text::CheckpointError;
-use crate::checkpoint_text::{format, read, write};
+use crate::checkpoint_text::{format, parse, read, write};
 use crate::disk::Disk;
 use crate::disk::atomic::Durability;
 
 /// Reads the entries, oldest first; none if there is no file. The order is not checked.
 pub fn read_epochs(disk: &dyn Disk, path: &Path) -> Result<Vec<EpochEntry>, CheckpointError> {
     read(disk, path, parse_line)
+}
+
+/// Reads the content of the file, as [`read_epochs`] does.
+pub(crate) fn parse_epochs(bytes: &[u8]) -> Result<Vec<EpochEntry>, CheckpointError> {
+    parse(bytes, parse_line)
 }
 
 /// Replaces the file. [`Durability::Deferred`] is enough for a truncation, and for a new epoch only if the

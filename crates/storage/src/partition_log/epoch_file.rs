@@ -8,7 +8,7 @@ use std::io;
 
 use kernel::epochs::EpochHistory;
 
-use crate::disk::atomic::{Durability, sync_written};
+use crate::disk::atomic::Durability;
 use crate::epoch_checkpoint::write_epochs;
 use crate::names::LEADER_EPOCH_CHECKPOINT;
 use crate::segment::SegmentDir;
@@ -66,16 +66,8 @@ impl EpochFile {
         self.unsynced = true;
     }
 
-    /// Whether the file waits for a sync; the caller does it next, with [`sync`].
+    /// Whether the file waits for a sync; the caller does it next.
     pub(super) fn take_unsynced(&mut self) -> bool {
         std::mem::take(&mut self.unsynced)
-    }
-}
-
-/// Makes the file durable, if there is one.
-pub(super) fn sync(dir: &SegmentDir) -> io::Result<()> {
-    match sync_written(&**dir.files.disk(), &dir.path.get().join(LEADER_EPOCH_CHECKPOINT)) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        result => result,
     }
 }

@@ -12,10 +12,11 @@ use wire::types::{Millis, Now, Offset};
 
 use super::append::Outcomes;
 use super::load::producers::take_at_end;
-use super::{AppendError, LogError, PartitionLog, Positions, Writer, epoch_file, snapshots, topic_id};
+use super::{AppendError, LogError, PartitionLog, Positions, Writer, snapshots, topic_id};
 use crate::dir_health::StorageError;
-use crate::disk::atomic::sync_written;
+use crate::disk::OpenOptions;
 use crate::log_config::LogConfig;
+use crate::names::LEADER_EPOCH_CHECKPOINT;
 use crate::segment::{Segment, SegmentError};
 use crate::sync::{lock, read};
 
@@ -134,20 +135,26 @@ impl PartitionLog {
 
     fn sync_small_files(&self, plan: &Plan) -> io::Result<()> {
         let disk = &**self.dir.files.disk();
+        let dir = self.dir.path.get();
+        let mut files = Vec::new();
         if plan.epochs {
-            epoch_file::sync(&self.dir)?;
+            files.push(dir.join(LEADER_EPOCH_CHECKPOINT));
         }
         if plan.topic_id {
-            topic_id::sync(&self.dir)?;
+            files.push(topic_id::path(&self.dir));
         }
-        for offset in &plan.snapshots {
-            match sync_written(disk, &snapshots::path(&self.dir, *offset)) {
-                // It was removed with its segment meanwhile.
+        files.extend(plan.snapshots.iter().map(|offset| snapshots::path(&self.dir, *offset)));
+        for path in &files {
+            match disk.open(path, OpenOptions::WRITE).and_then(|file| file.sync_all()) {
+                // There is none, or it was removed with its segment meanwhile.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 result => result?,
             }
         }
-        match self.dir.path.get().parent() {
+        if !files.is_empty() {
+            disk.sync_dir(&dir)?;
+        }
+        match dir.parent() {
             Some(parent) if plan.dir_name => disk.sync_dir(parent),
             _ => Ok(()),
         }

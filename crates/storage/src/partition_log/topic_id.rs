@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use wire::types::TopicId;
 
 use super::{LogError, PartitionLog};
-use crate::disk::atomic::{Durability, sync_written};
+use crate::disk::atomic::Durability;
 use crate::names::PARTITION_METADATA;
 use crate::partition_metadata::write_topic_id;
 use crate::segment::SegmentDir;
@@ -40,15 +40,10 @@ impl TopicIdFile {
         write_topic_id(&**dir.files.disk(), &path(dir), id, Durability::Deferred)
     }
 
-    /// Whether the file waits for a sync; the caller does it next, with [`sync`].
+    /// Whether the file waits for a sync; the caller does it next.
     pub(super) fn take_unsynced(&mut self) -> bool {
         std::mem::take(&mut self.unsynced)
     }
-}
-
-/// Makes the file durable.
-pub(super) fn sync(dir: &SegmentDir) -> io::Result<()> {
-    sync_written(&**dir.files.disk(), &path(dir))
 }
 
 impl PartitionLog {

@@ -7,7 +7,7 @@ use kernel::epochs::EpochHistory;
 use wire::types::Offset;
 
 use crate::disk::atomic::read_file;
-use crate::epoch_checkpoint::{CheckpointError, read_epochs};
+use crate::epoch_checkpoint::parse_epochs;
 use crate::names::LEADER_EPOCH_CHECKPOINT;
 use crate::segment::{ScanError, Segment, SegmentDir, SegmentError};
 
@@ -18,14 +18,17 @@ const MAX_FILE_LEN: u64 = 128 << 20;
 /// number may lack digits.
 pub(super) fn read(dir: &SegmentDir) -> io::Result<Option<EpochHistory>> {
     let path = dir.path.get().join(LEADER_EPOCH_CHECKPOINT);
-    let disk = &**dir.files.disk();
-    match read_epochs(disk, &path) {
-        Ok(entries) if entries.is_empty() => Ok(Some(EpochHistory::new())),
-        Ok(entries) => {
-            let whole = read_file(disk, &path, MAX_FILE_LEN)?.is_some_and(|bytes| bytes.ends_with(b"\n"));
-            Ok(whole.then(|| EpochHistory::from_entries(entries)))
+    let bytes = match read_file(&**dir.files.disk(), &path, MAX_FILE_LEN) {
+        Ok(None) => return Ok(Some(EpochHistory::new())),
+        Ok(Some(bytes)) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    match parse_epochs(&bytes) {
+        Ok(entries) if bytes.is_empty() || bytes.ends_with(b"\n") => {
+            Ok(Some(EpochHistory::from_entries(entries)))
         }
-        Err(CheckpointError::Io(error)) if error.kind() != io::ErrorKind::InvalidData => Err(error),
+        Ok(_) => Ok(None),
         Err(error) => {
             tracing::warn!(path = %path.display(), %error, "leader epochs cannot be read from their file");
             Ok(None)

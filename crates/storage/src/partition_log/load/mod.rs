@@ -211,6 +211,24 @@ fn create_files(dir: &SegmentDir, config: &LogConfig, id: TopicId, now: Now) -> 
     })
 }
 
+/// A log file up to this size is read from its start to find its end, rather than from where its index points.
+const SMALL_SEGMENT_BYTES: u64 = 64 << 10;
+
+/// The end of a segment that needs no recovery.
+fn end_of(segment: &Segment) -> Result<Offset, SegmentError> {
+    if segment.size() <= SMALL_SEGMENT_BYTES {
+        let mut end = segment.base();
+        let mut scan = if segment.is_empty() { return Ok(end) } else { segment.scan_at(0)? };
+        while let Ok(Some(batch)) = scan.next_batch() {
+            end = batch.header.next_offset();
+        }
+        if scan.position() == segment.size() {
+            return Ok(end);
+        }
+    }
+    segment.next_offset()
+}
+
 impl Loader<'_> {
     fn load(mut self) -> Result<Loaded, Failure> {
         self.list_files()?;
@@ -220,8 +238,7 @@ impl Loader<'_> {
         let recovery = self.recover_segments(&mut segments, &mut history)?;
         let mut log_end = match (recovery.log_end, segments.last()) {
             (Some(log_end), _) => log_end,
-            (None, Some(last)) if last.is_empty() => last.base(),
-            (None, Some(last)) => last.next_offset()?,
+            (None, Some(last)) => end_of(last)?,
             (None, None) => self.args.log_start,
         };
         let mut recovered = recovery.producers;
