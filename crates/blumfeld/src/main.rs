@@ -1,47 +1,20 @@
-//! The `blumfeld` binary: the server, and Kafka's tools as verbs of one program.
+//! The binary: a broker and the tools that Kafka's users know, one verb each.
 //!
-//! A verb ends with 0 when it did what was asked, with 1 when it did not, and with 2 when it was asked in a
-//! way that it does not understand.
+//! Nothing is done here before the verb runs, so that a broker answers within milliseconds of its start. Verbs
+//! are clients like any other: what they do, an unmodified Kafka tool can do too.
 
-mod client;
-mod failure;
+mod cli;
+mod cluster;
+mod error;
+mod logging;
 mod output;
 mod verbs;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-use verbs::Verb;
-
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// A broker of Apache Kafka's protocol, and the tools to work with it
-#[derive(Debug, Parser)]
-#[command(name = "blumfeld", version, propagate_version = true, max_term_width = 100)]
-struct CommandLine {
-    #[command(subcommand)]
-    verb: Verb,
-}
-
 fn main() -> ExitCode {
-    match CommandLine::parse().verb.run() {
-        Ok(code) => code,
-        Err(failure) if failure.is_quiet() => ExitCode::SUCCESS,
-        Err(failure) => {
-            eprintln!("error: {failure}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_command_line_is_sound() {
-        use clap::CommandFactory;
-        CommandLine::command().debug_assert();
-    }
+    cli::main(std::env::args_os())
 }

@@ -1,32 +1,19 @@
-//! The verbs, one module each.
+//! One module a verb: its options, what it does, and how it prints.
 
-mod configs;
-mod topics;
+pub(crate) mod configs;
+pub(crate) mod console_producer;
+pub(crate) mod metadata;
+pub(crate) mod server;
+pub(crate) mod topics;
 
 use std::future::Future;
-use std::process::ExitCode;
 
-use crate::failure::Failure;
+use crate::error::VerbError;
 
-/// What the program is asked to do.
-#[derive(Debug, clap::Subcommand)]
-pub(crate) enum Verb {
-    Topics(topics::Args),
-    Configs(configs::Args),
-}
-
-impl Verb {
-    /// Does it.
-    pub(crate) fn run(self) -> Result<ExitCode, Failure> {
-        match self {
-            Self::Topics(args) => wait(topics::run(&args)),
-            Self::Configs(args) => wait(configs::run(&args)),
-        }
-    }
-}
-
-/// Runs a client verb to its end, on this thread.
-fn wait(work: impl Future<Output = Result<(), Failure>>) -> Result<ExitCode, Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(work).map(|()| ExitCode::SUCCESS)
+/// Runs a verb that talks to a cluster, in this thread.
+///
+/// # Errors
+/// Those of the verb.
+pub(crate) fn block_on<T>(verb: impl Future<Output = Result<T, VerbError>>) -> Result<T, VerbError> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(verb)
 }

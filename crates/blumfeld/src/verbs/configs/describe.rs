@@ -1,246 +1,397 @@
-//! `configs --describe`.
+//! Describing configs: asked of the broker that is meant, printed as kafka-configs does.
 
-use std::collections::BTreeSet;
-use std::io::{self, Write};
+use std::collections::BTreeMap;
+use std::io::Write;
 
 use serde_json::{Value, json};
 use wire::Str;
 use wire::messages::describe_configs_request::DescribeConfigsResource;
-use wire::messages::describe_configs_response::{
-    DescribeConfigsResourceResult, DescribeConfigsResult, DescribeConfigsSynonym,
-};
-use wire::messages::{DescribeConfigsRequest, Request};
+use wire::messages::describe_configs_response::{DescribeConfigsResourceResult, DescribeConfigsSynonym};
+use wire::messages::{DescribeConfigsRequest, DescribeConfigsResponse};
 
-use super::entity::{Entity, Kind};
-use crate::client::Cluster;
-use crate::failure::Failure;
-use crate::output::{Format, Table, print_json};
+use super::entity::Entity;
+use crate::cluster::{Cluster, ClusterError, Topics};
+use crate::error::VerbError;
+use crate::output::{Format, Table, write_json};
 
-/// Prints the configs of an entity, or of all of its kind.
-pub(super) async fn run(
-    format: Format,
-    all: bool,
+/// What kinds of things have configs, by the numbers of the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum ResourceKind {
+    /// A topic.
+    Topic,
+    /// A broker.
+    Broker,
+    /// The loggers of a broker.
+    BrokerLogger,
+}
+
+impl ResourceKind {
+    /// The number in requests.
+    pub(crate) fn id(self) -> i8 {
+        match self {
+            Self::Topic => 2,
+            Self::Broker => 4,
+            Self::BrokerLogger => 8,
+        }
+    }
+
+    /// The word in Kafka's lines.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Topic => "topic",
+            Self::Broker => "broker",
+            Self::BrokerLogger => "broker-logger",
+        }
+    }
+}
+
+/// Something that has configs.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Resource {
+    /// What it is.
+    pub(crate) kind: ResourceKind,
+    /// Its name; empty for the defaults of brokers.
+    pub(crate) name: String,
+}
+
+/// The sources of configs, by the numbers of the protocol.
+const SOURCES: [(i8, &str); 7] = [
+    (1, "DYNAMIC_TOPIC_CONFIG"),
+    (2, "DYNAMIC_BROKER_CONFIG"),
+    (3, "DYNAMIC_DEFAULT_BROKER_CONFIG"),
+    (4, "STATIC_BROKER_CONFIG"),
+    (5, "DEFAULT_CONFIG"),
+    (6, "DYNAMIC_BROKER_LOGGER_CONFIG"),
+    (7, "DYNAMIC_CLIENT_METRICS_CONFIG"),
+];
+const OF_TOPIC: i8 = 1;
+const OF_BROKER: i8 = 2;
+const OF_BROKER_DEFAULTS: i8 = 3;
+const DEFAULT: i8 = 5;
+const OF_LOGGER: i8 = 6;
+
+fn source_name(source: i8) -> &'static str {
+    SOURCES.iter().find(|(id, _)| *id == source).map_or("UNKNOWN", |(_, name)| name)
+}
+
+/// One config of an entity.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ConfigEntry {
+    /// The key.
+    pub(crate) name: String,
+    /// The value; none if it is null or secret.
+    pub(crate) value: Option<String>,
+    /// Where the value comes from, as a number of the protocol.
+    pub(crate) source: i8,
+    /// Whether the value is secret.
+    pub(crate) sensitive: bool,
+    /// Whether it cannot be altered.
+    pub(crate) read_only: bool,
+    /// All places that give a value, the one in effect first: source, key, value.
+    pub(crate) synonyms: Vec<(i8, String, Option<String>)>,
+}
+
+impl ConfigEntry {
+    /// Reads an entry of a response; `of_resource` is the source of what is set for the entity itself, which
+    /// old brokers do not tell.
+    fn read(result: DescribeConfigsResourceResult, of_resource: i8) -> Self {
+        let told = |source: i8| match source {
+            -1 if result.is_default => DEFAULT,
+            -1 => of_resource,
+            source => source,
+        };
+        let source = told(result.config_source);
+        let text = |value: Option<Str>| value.map(|value| value.as_str().to_owned());
+        let synonym = |it: DescribeConfigsSynonym| (it.source, it.name.as_str().to_owned(), text(it.value));
+        Self {
+            name: result.name.as_str().to_owned(),
+            value: text(result.value),
+            source,
+            sensitive: result.is_sensitive,
+            read_only: result.read_only,
+            synonyms: result.synonyms.into_iter().map(synonym).collect(),
+        }
+    }
+
+    /// Whether the value is the default of the release.
+    pub(crate) fn is_default(&self) -> bool {
+        self.source == DEFAULT
+    }
+
+    /// Whether the value was set for the topic itself.
+    pub(crate) fn is_of_topic(&self) -> bool {
+        self.source == OF_TOPIC
+    }
+
+    /// `key=value`
+    pub(crate) fn pair(&self) -> String {
+        format!("{}={}", self.name, self.shown())
+    }
+
+    fn shown(&self) -> &str {
+        self.value.as_deref().unwrap_or("null")
+    }
+
+    fn line(&self) -> String {
+        let synonym = |(source, name, value): &(i8, String, Option<String>)| {
+            format!("{}:{name}={}", source_name(*source), value.as_deref().unwrap_or("null"))
+        };
+        let synonyms: Vec<String> = self.synonyms.iter().map(synonym).collect();
+        format!("  {} sensitive={} synonyms={{{}}}", self.pair(), self.sensitive, synonyms.join(", "))
+    }
+}
+
+/// The source of what is set for this very resource.
+pub(super) fn own_source(resource: &Resource) -> i8 {
+    match resource.kind {
+        ResourceKind::Topic => OF_TOPIC,
+        ResourceKind::Broker if resource.name.is_empty() => OF_BROKER_DEFAULTS,
+        ResourceKind::Broker => OF_BROKER,
+        ResourceKind::BrokerLogger => OF_LOGGER,
+    }
+}
+
+/// The configs of resources, each asked of the broker that is meant, or of any if that makes no difference.
+///
+/// # Errors
+/// If a broker refuses or is not there.
+pub(crate) async fn configs_of(
     cluster: &mut Cluster,
-    entity: &Entity,
-) -> Result<(), Failure> {
-    let names = match (&entity.name, entity.kind) {
-        (Some(name), _) => vec![name.clone()],
-        (None, Kind::Topic) => {
-            let topics = cluster.metadata(None).await?.topics;
-            let mut names: Vec<_> =
-                topics.into_iter().filter_map(|topic| Some(topic.name?.to_string())).collect();
-            names.sort_unstable();
-            names
-        }
-        (None, _) => {
-            let brokers = cluster.metadata(Some(&[])).await?.brokers;
-            let ids = brokers.iter().map(|broker| broker.node_id.to_string());
-            ids.chain([String::new()]).collect()
-        }
-    };
-    let mut described = Vec::new();
-    for name in names {
-        let mut configs = fetch(cluster, entity.kind, &name).await?;
-        configs.retain(|config| all || is_own(entity.kind, &name, config));
-        described.push((name, configs));
+    resources: &[Resource],
+    synonyms: bool,
+) -> Result<Vec<(Resource, Vec<ConfigEntry>)>, ClusterError> {
+    let mut by_broker: BTreeMap<Option<i32>, Vec<&Resource>> = BTreeMap::new();
+    for resource in resources {
+        let broker = if resource.kind == ResourceKind::Topic { None } else { resource.name.parse().ok() };
+        by_broker.entry(broker).or_default().push(resource);
     }
-    let mut out = io::stdout().lock();
-    if format == Format::Json {
-        let values = described.iter().map(|(name, configs)| {
-            let configs: Vec<Value> = configs.iter().map(to_json).collect();
-            json!({ "entity": Entity::title(entity.kind, name), "configs": configs })
-        });
-        return Ok(print_json(&mut out, &values.collect())?);
+    let mut found = Vec::new();
+    for (broker, resources) in by_broker {
+        let asked = |resource: &&Resource| DescribeConfigsResource {
+            resource_type: resource.kind.id(),
+            resource_name: Str::from(resource.name.as_str()),
+            configuration_keys: None,
+        };
+        let request = DescribeConfigsRequest {
+            resources: resources.iter().map(asked).collect(),
+            include_synonyms: synonyms,
+            include_documentation: false,
+        };
+        let response = match broker {
+            Some(id) => cluster.call_broker(id, &request).await?,
+            None => cluster.call_any(&request).await?,
+        };
+        collect(&resources, response, &mut found)?;
     }
-    for (name, configs) in &described {
-        print(&mut out, entity.kind, name, all, configs)?;
+    Ok(found)
+}
+
+fn collect(
+    asked: &[&Resource],
+    response: DescribeConfigsResponse,
+    found: &mut Vec<(Resource, Vec<ConfigEntry>)>,
+) -> Result<(), ClusterError> {
+    for result in response.results {
+        let fits = |resource: &&&Resource| {
+            resource.kind.id() == result.resource_type && resource.name == result.resource_name.as_str()
+        };
+        let Some(resource) = asked.iter().find(fits) else { continue };
+        if result.error_code != 0 {
+            let what = format!("configs of {} {}", resource.kind.word(), resource.name);
+            return Err(ClusterError::refused(what, result.error_code, result.error_message.as_deref()));
+        }
+        let own = own_source(resource);
+        let mut entries: Vec<ConfigEntry> =
+            result.configs.into_iter().map(|config| ConfigEntry::read(config, own)).collect();
+        entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        found.push(((*resource).clone(), entries));
     }
     Ok(())
 }
 
-/// Asks the broker that is concerned: any for topics and defaults, else the one that is named.
-pub(super) async fn ask<R: Request>(
+/// Prints the configs of the entity.
+pub(super) async fn describe(
     cluster: &mut Cluster,
-    kind: Kind,
-    name: &str,
-    request: &R,
-) -> Result<R::Response, Failure> {
-    if kind == Kind::Topic || name.is_empty() {
-        return cluster.any(request).await;
+    entity: &Entity,
+    all: bool,
+    format: Format,
+    out: &mut dyn Write,
+) -> Result<(), VerbError> {
+    let resources = resources(cluster, entity).await?;
+    if resources.is_empty() {
+        return Ok(());
     }
-    let id = name.parse().map_err(|_| Failure::new(format!("'{name}' is not the id of a broker")))?;
-    cluster.broker(id, request).await
-}
-
-async fn fetch(
-    cluster: &mut Cluster,
-    kind: Kind,
-    name: &str,
-) -> Result<Vec<DescribeConfigsResourceResult>, Failure> {
-    let resource = DescribeConfigsResource {
-        resource_type: kind.code(),
-        resource_name: Str::from(name),
-        configuration_keys: None,
-        ..DescribeConfigsResource::default()
-    };
-    let request = DescribeConfigsRequest {
-        resources: vec![resource],
-        include_synonyms: true,
-        ..DescribeConfigsRequest::default()
-    };
-    let result: DescribeConfigsResult =
-        ask(cluster, kind, name, &request).await?.results.into_iter().next().unwrap_or_default();
-    if result.error_code != 0 {
-        let what = format!("The configs of {} are not known", Entity::title(kind, name));
-        return Err(Failure::refused(&what, result.error_code, result.error_message.as_ref()));
+    let mut described = configs_of(cluster, &resources, true).await?;
+    for (resource, entries) in &mut described {
+        let own = own_source(resource);
+        entries.retain(|entry| all || resource.kind == ResourceKind::BrokerLogger || entry.source == own);
     }
-    let mut configs = result.configs;
-    configs.sort_by(|a, b| a.name.cmp(&b.name));
-    Ok(configs)
+    print(&described, all, format, out)
 }
 
-/// The keys that are set on the entity itself.
-pub(super) async fn own_keys(
-    cluster: &mut Cluster,
-    kind: Kind,
-    name: &str,
-) -> Result<BTreeSet<String>, Failure> {
-    let configs = fetch(cluster, kind, name).await?;
-    Ok(configs
-        .iter()
-        .filter(|config| is_own(kind, name, config))
-        .map(|config| config.name.to_string())
-        .collect())
-}
-
-/// Whether the value was set on the entity itself, at run time.
-fn is_own(kind: Kind, name: &str, config: &DescribeConfigsResourceResult) -> bool {
-    let source = match kind {
-        Kind::Topic => 1,
-        Kind::Broker if name.is_empty() => 3,
-        Kind::Broker => 2,
-        Kind::BrokerLogger => 6,
-    };
-    config.config_source == source
-}
-
-fn source_name(source: i8) -> &'static str {
-    match source {
-        1 => "DYNAMIC_TOPIC_CONFIG",
-        2 => "DYNAMIC_BROKER_CONFIG",
-        3 => "DYNAMIC_DEFAULT_BROKER_CONFIG",
-        4 => "STATIC_BROKER_CONFIG",
-        5 => "DEFAULT_CONFIG",
-        6 => "DYNAMIC_BROKER_LOGGER_CONFIG",
-        _ => "UNKNOWN",
+async fn resources(cluster: &mut Cluster, entity: &Entity) -> Result<Vec<Resource>, VerbError> {
+    let resource = |kind, name: &str| Resource { kind, name: name.to_owned() };
+    match entity {
+        Entity::One(one) => Ok(vec![one.clone()]),
+        Entity::BrokerDefaults => Ok(vec![resource(ResourceKind::Broker, "")]),
+        Entity::All(ResourceKind::Topic) => {
+            let metadata = cluster.metadata(Topics::All).await?;
+            let names = metadata.topics.iter().filter_map(|topic| topic.name.as_deref());
+            let mut all: Vec<_> = names.map(|name| resource(ResourceKind::Topic, name)).collect();
+            all.sort_unstable();
+            Ok(all)
+        }
+        Entity::All(kind) => {
+            let ids = cluster.brokers().keys().map(|id| resource(*kind, &id.to_string()));
+            Ok(ids.chain(std::iter::once(resource(*kind, ""))).collect())
+        }
     }
 }
 
-fn to_json(config: &DescribeConfigsResourceResult) -> Value {
-    let synonym = |synonym: &DescribeConfigsSynonym| {
-        json!({
-            "name": synonym.name.as_str(),
-            "value": synonym.value.as_deref(),
-            "source": source_name(synonym.source),
-        })
-    };
-    json!({
-        "name": config.name.as_str(),
-        "value": config.value.as_deref(),
-        "source": source_name(config.config_source),
-        "sensitive": config.is_sensitive,
-        "readOnly": config.read_only,
-        "synonyms": config.synonyms.iter().map(synonym).collect::<Vec<_>>(),
-    })
+fn heading(resource: &Resource, all: bool) -> String {
+    let word = if all { "All" } else { "Dynamic" };
+    match resource.name.as_str() {
+        "" => "Default configs for brokers in the cluster are:".to_owned(),
+        name => format!("{word} configs for {} {name} are:", resource.kind.word()),
+    }
 }
 
 fn print(
-    out: &mut impl Write,
-    kind: Kind,
-    name: &str,
+    described: &[(Resource, Vec<ConfigEntry>)],
     all: bool,
-    configs: &[DescribeConfigsResourceResult],
-) -> io::Result<()> {
-    let title = Entity::title(kind, name);
-    match (all, name) {
-        (true, _) => writeln!(out, "All configs for {title} are:")?,
-        (false, "") => writeln!(out, "Default configs for {title} are:")?,
-        (false, _) => writeln!(out, "Dynamic configs for {title} are:")?,
+    format: Format,
+    out: &mut dyn Write,
+) -> Result<(), VerbError> {
+    if format == Format::Json {
+        return Ok(write_json(out, &described.iter().map(resource_json).collect::<Vec<_>>())?);
     }
-    if configs.is_empty() {
-        return Ok(());
+    for (resource, entries) in described {
+        writeln!(out, "{}", heading(resource, all))?;
+        if format == Format::Kafka {
+            for entry in entries {
+                writeln!(out, "{}", entry.line())?;
+            }
+            continue;
+        }
+        let mut table = Table::new(["CONFIG", "VALUE", "SOURCE", "READ ONLY"]);
+        for entry in entries {
+            let value = if entry.sensitive { "(secret)" } else { entry.shown() };
+            let read_only = if entry.read_only { "yes" } else { "" };
+            let source = source_name(entry.source);
+            table.push([entry.name.clone(), value.to_owned(), source.to_owned(), read_only.to_owned()]);
+        }
+        table.write(out)?;
     }
-    let mut table = Table::new(&["CONFIG", "VALUE", "SOURCE", "SYNONYMS"]);
-    for config in configs {
-        let value = |value: Option<&str>| match value {
-            None if config.is_sensitive => "(hidden)".to_owned(),
-            None => "null".to_owned(),
-            Some(value) => value.to_owned(),
-        };
-        let synonyms = config.synonyms.iter().skip(1).map(|synonym| {
-            let value = value(synonym.value.as_deref());
-            format!("{}:{}={value}", source_name(synonym.source), synonym.name)
-        });
-        table.row([
-            config.name.to_string(),
-            value(config.value.as_deref()),
-            source_name(config.config_source).to_owned(),
-            synonyms.collect::<Vec<_>>().join(", "),
-        ]);
-    }
-    table.print(out)
+    Ok(())
+}
+
+fn resource_json((resource, entries): &(Resource, Vec<ConfigEntry>)) -> Value {
+    let entry = |entry: &ConfigEntry| {
+        let synonym = |(source, name, value): &(i8, String, Option<String>)| json!({ "source": source_name(*source), "name": name, "value": value });
+        json!({
+            "name": entry.name,
+            "value": entry.value,
+            "source": source_name(entry.source),
+            "sensitive": entry.sensitive,
+            "readOnly": entry.read_only,
+            "synonyms": entry.synonyms.iter().map(synonym).collect::<Vec<_>>(),
+        })
+    };
+    json!({
+        "entityType": format!("{}s", resource.kind.word()),
+        "entityName": (!resource.name.is_empty()).then_some(&resource.name),
+        "configs": entries.iter().map(entry).collect::<Vec<_>>(),
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use expect_test::{Expect, expect};
+
     use super::*;
-    use expect_test::expect;
 
-    fn configs() -> Vec<DescribeConfigsResourceResult> {
-        let synonym = |name: &str, value: &str, source| DescribeConfigsSynonym {
-            name: Str::from(name),
-            value: Some(Str::from(value)),
-            source,
-            ..DescribeConfigsSynonym::default()
-        };
-        let config =
-            |name: &str, value: Option<&str>, config_source, is_sensitive| DescribeConfigsResourceResult {
-                name: Str::from(name),
-                value: value.map(Str::from),
-                config_source,
-                is_sensitive,
-                ..DescribeConfigsResourceResult::default()
-            };
-        let synonyms =
-            vec![synonym("segment.bytes", "100", 1), synonym("log.segment.bytes", "1073741824", 5)];
-        vec![
-            DescribeConfigsResourceResult { synonyms, ..config("segment.bytes", Some("100"), 1, false) },
-            config("some.secret", None, 1, true),
-        ]
+    fn described(kind: ResourceKind, name: &str) -> Vec<(Resource, Vec<ConfigEntry>)> {
+        let synonyms = vec![
+            (1, "retention.ms".into(), Some("5".into())),
+            (5, "log.retention.hours".into(), Some("168".into())),
+        ];
+        let entries = vec![
+            ConfigEntry {
+                name: "retention.ms".into(),
+                value: Some("5".into()),
+                source: 1,
+                synonyms,
+                ..Default::default()
+            },
+            ConfigEntry {
+                name: "secret".into(),
+                source: 2,
+                sensitive: true,
+                read_only: true,
+                ..Default::default()
+            },
+        ];
+        vec![(Resource { kind, name: name.into() }, entries)]
     }
 
-    #[test]
-    fn configs_are_a_table_under_kafkas_title() {
+    fn check(kind: ResourceKind, name: &str, all: bool, format: Format, expected: &Expect) {
         let mut out = Vec::new();
-        print(&mut out, Kind::Topic, "t", false, &configs()).unwrap();
-        print(&mut out, Kind::Broker, "", false, &[]).unwrap();
-        expect![[r#"
-            Dynamic configs for topic t are:
-            CONFIG         VALUE     SOURCE                SYNONYMS
-            segment.bytes  100       DYNAMIC_TOPIC_CONFIG  DEFAULT_CONFIG:log.segment.bytes=1073741824
-            some.secret    (hidden)  DYNAMIC_TOPIC_CONFIG  -
-            Default configs for brokers in the cluster are:
-        "#]]
-        .assert_eq(&String::from_utf8(out).unwrap());
+        print(&described(kind, name), all, format, &mut out).unwrap();
+        expected.assert_eq(&String::from_utf8(out).unwrap());
     }
 
     #[test]
-    fn own_configs_are_those_set_on_the_entity() {
-        let config = |config_source| DescribeConfigsResourceResult { config_source, ..Default::default() };
-        assert!(is_own(Kind::Topic, "t", &config(1)));
-        assert!(!is_own(Kind::Topic, "t", &config(4)));
-        assert!(is_own(Kind::Broker, "", &config(3)));
-        assert!(!is_own(Kind::Broker, "0", &config(3)));
-        assert!(is_own(Kind::Broker, "0", &config(2)));
+    fn lines_are_those_that_scripts_expect() {
+        check(
+            ResourceKind::Topic,
+            "t",
+            false,
+            Format::Kafka,
+            &expect![[r#"
+                Dynamic configs for topic t are:
+                  retention.ms=5 sensitive=false synonyms={DYNAMIC_TOPIC_CONFIG:retention.ms=5, DEFAULT_CONFIG:log.retention.hours=168}
+                  secret=null sensitive=true synonyms={}
+            "#]],
+        );
+        assert_eq!(
+            heading(&Resource { kind: ResourceKind::Broker, name: "3".into() }, true),
+            "All configs for broker 3 are:"
+        );
+        assert_eq!(
+            heading(&Resource { kind: ResourceKind::Broker, name: String::new() }, false),
+            "Default configs for brokers in the cluster are:"
+        );
+    }
+
+    #[test]
+    fn people_get_a_table_and_programs_json() {
+        check(
+            ResourceKind::Topic,
+            "t",
+            true,
+            Format::Table,
+            &expect![[r#"
+                All configs for topic t are:
+                CONFIG        VALUE     SOURCE                 READ ONLY
+                retention.ms  5         DYNAMIC_TOPIC_CONFIG
+                secret        (secret)  DYNAMIC_BROKER_CONFIG  yes
+            "#]],
+        );
+        check(
+            ResourceKind::Broker,
+            "",
+            true,
+            Format::Json,
+            &expect![[r#"
+                [{"entityType":"brokers","entityName":null,"configs":[{"name":"retention.ms","value":"5","source":"DYNAMIC_TOPIC_CONFIG","sensitive":false,"readOnly":false,"synonyms":[{"source":"DYNAMIC_TOPIC_CONFIG","name":"retention.ms","value":"5"},{"source":"DEFAULT_CONFIG","name":"log.retention.hours","value":"168"}]},{"name":"secret","value":null,"source":"DYNAMIC_BROKER_CONFIG","sensitive":true,"readOnly":true,"synonyms":[]}]}]
+            "#]],
+        );
+    }
+
+    #[test]
+    fn an_old_broker_that_tells_no_sources_is_understood() {
+        let result = |is_default| DescribeConfigsResourceResult { is_default, ..Default::default() };
+        assert_eq!(ConfigEntry::read(result(true), OF_TOPIC).source, DEFAULT);
+        assert_eq!(ConfigEntry::read(result(false), OF_TOPIC).source, OF_TOPIC);
     }
 }

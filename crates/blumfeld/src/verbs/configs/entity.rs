@@ -1,129 +1,158 @@
-//! Whose configs: `--entity-type` with `--entity-name` or `--entity-default`, or the short options.
+//! Whose configs are meant: an entity's type and name, in the long and in the short form of the options.
 
-use clap::ArgGroup;
+use crate::error::VerbError;
 
-use crate::failure::Failure;
-
-/// The kinds of entities in Kafka's words.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum EntityType {
-    Topics,
-    Brokers,
-    BrokerLoggers,
-    #[value(hide = true)]
-    Clients,
-    #[value(hide = true)]
-    Users,
-    #[value(hide = true)]
-    Ips,
-    #[value(hide = true)]
-    ClientMetrics,
-}
+use super::describe::{Resource, ResourceKind};
 
 /// The options that name an entity.
-#[derive(Clone, Debug, clap::Args)]
-#[command(group = ArgGroup::new("entity").required(true)
-    .args(["entity_type", "topic", "broker", "broker_defaults", "broker_logger"]))]
-pub(super) struct EntityArgs {
-    /// The kind of entity
-    #[arg(long, value_enum, value_name = "TYPE")]
-    entity_type: Option<EntityType>,
-    /// A topic's name or a broker's id
-    #[arg(long, value_name = "NAME", requires = "entity_type")]
+#[derive(Debug, clap::Args)]
+pub(super) struct EntityOptions {
+    /// topics, brokers or broker-loggers
+    #[arg(long, value_name = "TYPE")]
+    entity_type: Option<String>,
+    /// The name of the topic, or the id of the broker
+    #[arg(long, value_name = "NAME", conflicts_with = "entity_default")]
     entity_name: Option<String>,
     /// The defaults of all brokers
-    #[arg(long, requires = "entity_type", conflicts_with = "entity_name")]
+    #[arg(long)]
     entity_default: bool,
     /// Short for --entity-type topics --entity-name
-    #[arg(long, value_name = "TOPIC")]
+    #[arg(long)]
     topic: Option<String>,
     /// Short for --entity-type brokers --entity-name
-    #[arg(long, value_name = "ID")]
+    #[arg(long)]
     broker: Option<String>,
     /// Short for --entity-type brokers --entity-default
     #[arg(long)]
     broker_defaults: bool,
     /// Short for --entity-type broker-loggers --entity-name
-    #[arg(long, value_name = "ID")]
+    #[arg(long)]
     broker_logger: Option<String>,
 }
 
-/// What has configs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Topic,
-    Broker,
-    BrokerLogger,
-}
-
-/// Whose configs are meant.
+/// Whose configs are described or altered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Entity {
-    /// The kind.
-    pub(super) kind: Kind,
-    /// The name; empty for the defaults of brokers, none for all of the kind.
-    pub(super) name: Option<String>,
+pub(super) enum Entity {
+    /// One topic, broker or broker's loggers.
+    One(Resource),
+    /// All topics, or all brokers.
+    All(ResourceKind),
+    /// The dynamic defaults of brokers.
+    BrokerDefaults,
 }
 
-impl Kind {
-    /// The number of the resource type on the wire.
-    pub(super) fn code(self) -> i8 {
-        match self {
-            Self::Topic => 2,
-            Self::Broker => 4,
-            Self::BrokerLogger => 8,
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Topic => "topic",
-            Self::Broker => "broker",
-            Self::BrokerLogger => "broker-logger",
-        }
-    }
-}
-
-impl Entity {
-    /// How the entity is called in sentences.
-    pub(super) fn title(kind: Kind, name: &str) -> String {
-        match (kind, name) {
-            (Kind::Broker, "") => "brokers in the cluster".to_owned(),
-            (kind, name) => format!("{} {name}", kind.name()),
-        }
-    }
-}
-
-impl EntityArgs {
+impl EntityOptions {
     /// The entity that the options name.
-    pub(super) fn entity(&self) -> Result<Entity, Failure> {
-        let named = |kind, name: &Option<String>| Entity { kind, name: name.clone() };
-        if self.topic.is_some() {
-            return Ok(named(Kind::Topic, &self.topic));
+    ///
+    /// # Errors
+    /// If they name none, more than one, or one whose configs cannot be had.
+    pub(super) fn get(&self) -> Result<Entity, VerbError> {
+        let long = self.entity_type.as_deref().map(|kind| self.by_type(kind));
+        let one =
+            |kind, name: &Option<String>| name.clone().map(|name| Ok(Entity::One(Resource { kind, name })));
+        let short = [
+            one(ResourceKind::Topic, &self.topic),
+            one(ResourceKind::Broker, &self.broker),
+            one(ResourceKind::BrokerLogger, &self.broker_logger),
+            self.broker_defaults.then_some(Ok(Entity::BrokerDefaults)),
+        ];
+        let mut named = std::iter::once(long).chain(short).flatten();
+        let usage = |text: &str| VerbError::Usage(text.to_owned());
+        let entity = named.next().ok_or_else(|| {
+            usage("whose configs? --topic T, --broker ID, --broker-defaults, or --entity-type with --entity-name")
+        })??;
+        if named.next().is_some() {
+            return Err(usage("only one entity can be named at a time"));
         }
-        if self.broker.is_some() {
-            return Ok(named(Kind::Broker, &self.broker));
-        }
-        if self.broker_logger.is_some() {
-            return Ok(named(Kind::BrokerLogger, &self.broker_logger));
-        }
-        let defaults = Entity { kind: Kind::Broker, name: Some(String::new()) };
-        match self.entity_type {
-            None => Ok(defaults),
-            Some(EntityType::Brokers) if self.entity_default => Ok(defaults),
-            Some(_) if self.entity_default => Err(Failure::new("Only brokers have defaults")),
-            Some(EntityType::Topics) => Ok(named(Kind::Topic, &self.entity_name)),
-            Some(EntityType::Brokers) => Ok(named(Kind::Broker, &self.entity_name)),
-            Some(EntityType::BrokerLoggers) if self.entity_name.is_none() => {
-                Err(Failure::new("--entity-type broker-loggers needs --entity-name with the id of a broker"))
+        let number = |name: &str| name.parse::<i32>().is_ok();
+        match &entity {
+            Entity::One(Resource { kind, name }) if *kind != ResourceKind::Topic && !number(name) => {
+                Err(VerbError::Usage(format!("a broker is named by its number, not by {name}")))
             }
-            Some(EntityType::BrokerLoggers) => Ok(named(Kind::BrokerLogger, &self.entity_name)),
-            Some(EntityType::Clients | EntityType::Users | EntityType::Ips) => {
-                Err(Failure::new("Quotas and credentials are not available")
-                    .hint("This tool knows topics, brokers and broker-loggers."))
+            _ => Ok(entity),
+        }
+    }
+
+    fn by_type(&self, kind: &str) -> Result<Entity, VerbError> {
+        let kind = match kind {
+            "topics" => ResourceKind::Topic,
+            "brokers" if self.entity_default => return Ok(Entity::BrokerDefaults),
+            "brokers" => ResourceKind::Broker,
+            "broker-loggers" => ResourceKind::BrokerLogger,
+            "users" | "clients" | "ips" | "client-metrics" => {
+                return Err(VerbError::Usage(format!(
+                    "--entity-type {kind}: quotas, SCRAM credentials and client metrics are not supported yet"
+                )));
             }
-            Some(EntityType::ClientMetrics) => Err(Failure::new("Client metrics are not available")
-                .hint("This tool knows topics, brokers and broker-loggers.")),
+            other => {
+                return Err(VerbError::Usage(format!(
+                    "--entity-type {other}: topics, brokers or broker-loggers are expected"
+                )));
+            }
+        };
+        match &self.entity_name {
+            Some(name) if name.is_empty() && kind == ResourceKind::Broker => Ok(Entity::BrokerDefaults),
+            Some(name) => Ok(Entity::One(Resource { kind, name: name.clone() })),
+            None if self.entity_default => {
+                Err(VerbError::Usage("only brokers have defaults that can be set".to_owned()))
+            }
+            None if kind == ResourceKind::BrokerLogger => {
+                Err(VerbError::Usage("--entity-name is needed: the broker's id".to_owned()))
+            }
+            None => Ok(Entity::All(kind)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        options: EntityOptions,
+    }
+
+    fn entity(line: &str) -> Result<Entity, VerbError> {
+        Line::try_parse_from(std::iter::once("configs").chain(line.split(' '))).unwrap().options.get()
+    }
+
+    fn one(kind: ResourceKind, name: &str) -> Entity {
+        Entity::One(Resource { kind, name: name.into() })
+    }
+
+    #[test]
+    fn the_long_and_the_short_form_name_the_same() {
+        for line in ["--entity-type topics --entity-name t", "--topic t"] {
+            assert_eq!(entity(line).unwrap(), one(ResourceKind::Topic, "t"));
+        }
+        for line in ["--entity-type brokers --entity-name 3", "--broker 3"] {
+            assert_eq!(entity(line).unwrap(), one(ResourceKind::Broker, "3"));
+        }
+        for line in ["--entity-type brokers --entity-default", "--broker-defaults"] {
+            assert_eq!(entity(line).unwrap(), Entity::BrokerDefaults);
+        }
+        for line in ["--entity-type broker-loggers --entity-name 1", "--broker-logger 1"] {
+            assert_eq!(entity(line).unwrap(), one(ResourceKind::BrokerLogger, "1"));
+        }
+        assert_eq!(entity("--entity-type topics").unwrap(), Entity::All(ResourceKind::Topic));
+    }
+
+    #[test]
+    fn what_names_no_entity_or_two_is_refused() {
+        for line in [
+            "--entity-name t",
+            "--topic t --broker 1",
+            "--entity-type topics --entity-default",
+            "--entity-type users --entity-name u",
+            "--entity-type planets",
+            "--broker one",
+            "--entity-type broker-loggers",
+        ] {
+            assert!(matches!(entity(line), Err(VerbError::Usage(_))), "{line}");
         }
     }
 }

@@ -1,60 +1,76 @@
-//! `blumfeld configs`: describes and alters configs of topics and brokers, with the options of Kafka's tool.
+//! `blumfeld configs`: what kafka-configs does for topics and brokers, with its options and its lines.
+//!
+//! Changes go out as IncrementalAlterConfigs (KIP-339), so that nothing else of the entity is touched.
 
 mod alter;
-mod changes;
-mod describe;
+pub(crate) mod describe;
 mod entity;
 
+use std::io::Write;
 use std::path::PathBuf;
 
-use clap::ArgGroup;
+use super::block_on;
+use crate::cluster::Cluster;
+use crate::cluster::settings::{ClientSettings, ConnectOptions};
+use crate::error::VerbError;
+use crate::output::{FormatOption, stdout};
+use entity::{Entity, EntityOptions};
 
-use crate::client::{ClientSettings, Cluster, ConnectArgs};
-use crate::failure::Failure;
-use crate::output::Format;
-use entity::EntityArgs;
-
-/// Describe and alter configs of topics and brokers
-#[derive(Clone, Debug, clap::Args)]
-#[command(group = ArgGroup::new("action").required(true).args(["describe", "alter"]))]
-pub(crate) struct Args {
+/// The options of the verb.
+#[derive(Debug, clap::Args)]
+#[command(group = clap::ArgGroup::new("action").required(true).args(["alter", "describe"]))]
+pub(crate) struct ConfigsOptions {
     #[command(flatten)]
-    connect: ConnectArgs,
-    /// A properties file with client configs
-    #[arg(long, value_name = "FILE")]
-    command_config: Option<PathBuf>,
-    /// The form of the output
-    #[arg(long, value_enum, default_value_t, value_name = "FORM")]
-    output: Format,
-
-    /// Show the configs that are set; with --all those at their defaults too
-    #[arg(long, help_heading = "Actions")]
-    describe: bool,
+    connect: ConnectOptions,
+    #[command(flatten)]
+    format: FormatOption,
+    #[command(flatten)]
+    entity: EntityOptions,
     /// Change configs
-    #[arg(long, help_heading = "Actions", requires = "change")]
+    #[arg(long)]
     alter: bool,
-    #[command(flatten)]
-    entity: EntityArgs,
-
-    /// Show configs at their defaults too
-    #[arg(long, conflicts_with = "alter")]
+    /// Show configs
+    #[arg(long)]
+    describe: bool,
+    /// Show defaults too, not only what was set for the entity
+    #[arg(long)]
     all: bool,
-    #[command(flatten)]
-    changes: changes::ChangeArgs,
-    /// Accepted for Kafka's sake; nothing is asked here
+    /// Configs to set; values with commas in square brackets
+    #[arg(long, value_name = "K=V,K=[A,B],...")]
+    add_config: Option<String>,
+    /// A properties file of configs to set
+    #[arg(long, value_name = "FILE")]
+    add_config_file: Option<PathBuf>,
+    /// Configs to remove
+    #[arg(long, value_name = "K,...")]
+    delete_config: Option<String>,
+    /// Accepted for compatibility; nothing is asked
     #[arg(long, hide = true)]
     force: bool,
 }
 
 /// Runs the verb.
-pub(crate) async fn run(args: &Args) -> Result<(), Failure> {
-    let entity = args.entity.entity()?;
-    let changes = if args.alter { Some(args.changes.read()?) } else { None };
-    let settings =
-        ClientSettings::read(&args.connect, "blumfeld-configs", args.command_config.as_deref(), &[])?;
-    let mut cluster = Cluster::connect(settings).await?;
-    match changes {
-        Some(changes) => alter::run(args.output, &mut cluster, &entity, &changes).await,
-        None => describe::run(args.output, args.all, &mut cluster, &entity).await,
-    }
+///
+/// # Errors
+/// See [`VerbError`].
+pub(crate) fn run(options: &ConfigsOptions) -> Result<(), VerbError> {
+    let entity = options.entity.get()?;
+    let changes = alter::Changes::read(options)?;
+    block_on(async {
+        let mut properties = options.connect.properties(&[])?;
+        let settings = ClientSettings::take(&mut properties, "blumfeld-configs")?;
+        properties.warn_rest();
+        let mut cluster = Cluster::connect(options.connect.servers()?, settings).await?;
+        let mut out = stdout();
+        match changes {
+            Some(changes) => {
+                alter::alter(&mut cluster, &entity, &changes, options.format.get(), &mut out).await?;
+            }
+            None => {
+                describe::describe(&mut cluster, &entity, options.all, options.format.get(), &mut out)
+                    .await?;
+            }
+        }
+        Ok(out.flush()?)
+    })
 }

@@ -1,159 +1,180 @@
-//! `topics --create`.
+//! Creating topics, and adding partitions to them.
 
-use std::io::{self, Write};
+use std::io::Write;
 
+use serde_json::json;
 use wire::Str;
-use wire::messages::CreateTopicsRequest;
+use wire::error_code::ErrorCode;
+use wire::messages::create_partitions_request::{CreatePartitionsAssignment, CreatePartitionsTopic};
 use wire::messages::create_topics_request::{
     CreatableReplicaAssignment, CreatableTopic, CreatableTopicConfig,
 };
+use wire::messages::{
+    CreatePartitionsRequest, CreatePartitionsResponse, CreateTopicsRequest, CreateTopicsResponse,
+};
 
-use super::Args;
-use crate::client::{Cluster, pairs};
-use crate::failure::Failure;
-use crate::output::{Format, print_json};
-
-const TOPIC_ALREADY_EXISTS: i16 = 36;
-const TIMEOUT_MS: i32 = 30_000;
-
-/// The topic that the options ask to create; none if they ask for something else.
-pub(super) fn wanted(args: &Args) -> Result<Option<CreatableTopic>, Failure> {
-    let (true, Some(name)) = (args.create, &args.topic) else { return Ok(None) };
-    let assignments = args.replica_assignment.as_deref().map(assignment).transpose()?.unwrap_or_default();
-    if !assignments.is_empty() && args.partitions.is_some() {
-        return Err(Failure::new("--partitions and --replica-assignment cannot both be given with --create"));
-    }
-    let assignments = (0..).zip(assignments);
-    let configs = pairs(&args.config)?.into_iter();
-    Ok(Some(CreatableTopic {
-        name: Str::from(name.as_str()),
-        num_partitions: args.partitions.unwrap_or(-1),
-        replication_factor: args.replication_factor.unwrap_or(-1),
-        assignments: assignments
-            .map(|(partition_index, broker_ids)| CreatableReplicaAssignment {
-                partition_index,
-                broker_ids,
-                ..Default::default()
-            })
-            .collect(),
-        configs: configs
-            .map(|(key, value)| CreatableTopicConfig {
-                name: Str::from(key),
-                value: Some(Str::from(value)),
-                ..Default::default()
-            })
-            .collect(),
-        ..CreatableTopic::default()
-    }))
-}
-
-/// Reads `1:2,2:3`: the brokers of each partition.
-pub(super) fn assignment(text: &str) -> Result<Vec<Vec<i32>>, Failure> {
-    let malformed = || {
-        let hint =
-            "Write the brokers of each partition separated by colons, and the partitions by commas: 1:2,2:3";
-        Failure::new(format!("--replica-assignment {text} cannot be read")).hint(hint)
-    };
-    let brokers = |partition: &str| {
-        let ids: Option<Vec<i32>> = partition.split(':').map(|id| id.trim().parse().ok()).collect();
-        ids.ok_or_else(malformed)
-    };
-    let partitions: Vec<Vec<i32>> = text.split(',').map(brokers).collect::<Result<_, _>>()?;
-    let size = partitions.first().map_or(0, Vec::len);
-    if partitions.iter().any(|brokers| brokers.len() != size) {
-        return Err(Failure::new("--replica-assignment: all partitions need the same number of brokers"));
-    }
-    Ok(partitions)
-}
+use super::{TopicsOptions, first_code, name, selected};
+use crate::cluster::settings::key_and_value;
+use crate::cluster::{Cluster, ClusterError};
+use crate::error::VerbError;
+use crate::output::{Format, write_json};
 
 /// Creates the topic.
-pub(super) async fn run(args: &Args, cluster: &mut Cluster, topic: CreatableTopic) -> Result<(), Failure> {
-    let name = topic.name.clone();
-    if name.contains(['.', '_']) {
+pub(super) async fn create(
+    cluster: &mut Cluster,
+    options: &TopicsOptions,
+    out: &mut dyn Write,
+) -> Result<(), VerbError> {
+    let topic = new_topic(options)?;
+    let topic_name = topic.name.clone();
+    if topic_name.contains(['.', '_']) {
         eprintln!(
-            "WARNING: metric names do not tell '.' from '_' in names of topics; use only one of the two in a cluster."
+            "WARNING: metric names do not tell '.' from '_' in names of topics; topics that differ in nothing \
+             else cannot live side by side"
         );
     }
-    let request =
-        CreateTopicsRequest { topics: vec![topic], timeout_ms: TIMEOUT_MS, ..CreateTopicsRequest::default() };
-    let response = cluster.controller(&request).await?;
-    let results = response.topics.iter().filter(|result| result.error_code != 0);
-    for result in results {
-        if result.error_code == TOPIC_ALREADY_EXISTS && args.if_not_exists {
+    let timeout_ms = i32::try_from(cluster.settings().request_timeout.as_millis()).unwrap_or(i32::MAX);
+    let request = CreateTopicsRequest { topics: vec![topic], timeout_ms, validate_only: false };
+    let code = |response: &CreateTopicsResponse| first_code(response.topics.iter().map(|t| t.error_code));
+    let response = cluster.call_controller(&request, code).await?;
+    let Some(result) = response.topics.first() else { return Ok(()) };
+    if result.error_code != 0 {
+        let message = result.error_message.as_deref();
+        let refused = ClusterError::refused(format!("topic {topic_name}"), result.error_code, message);
+        if options.if_not_exists && refused.is(ErrorCode::TopicAlreadyExists) {
+            if options.format.get() == Format::Json {
+                write_json(out, &json!({ "topic": *topic_name, "created": false }))?;
+            }
             return Ok(());
         }
-        let what = format!("Topic {} was not created", result.name);
-        return Err(Failure::refused(&what, result.error_code, result.error_message.as_ref()));
+        return Err(refused.into());
     }
-    let mut out = io::stdout().lock();
-    if args.output == Format::Json {
-        let created = response.topics.iter().map(|it| {
-            serde_json::json!({
-                "topic": it.name.as_str(),
-                "topicId": it.topic_id.to_string(),
-                "partitions": it.num_partitions,
-                "replicationFactor": it.replication_factor,
-            })
+    match options.format.get() {
+        Format::Json => write_json(
+            out,
+            &json!({
+                "topic": *topic_name,
+                "created": true,
+                "topicId": result.topic_id.to_string(),
+                "partitions": result.num_partitions,
+                "replicationFactor": result.replication_factor,
+            }),
+        )?,
+        Format::Kafka | Format::Table => writeln!(out, "Created topic {topic_name}.")?,
+    }
+    Ok(())
+}
+
+fn new_topic(options: &TopicsOptions) -> Result<CreatableTopic, VerbError> {
+    let mut configs = Vec::new();
+    for pair in &options.config {
+        let (name, value) = key_and_value(pair)?;
+        configs.push(CreatableTopicConfig { name: name.into(), value: Some(value.trim().into()) });
+    }
+    let assignments = match &options.replica_assignment {
+        Some(text) => parse_assignment(text)?,
+        None => Vec::new(),
+    };
+    let assignment = |(partition, broker_ids)| CreatableReplicaAssignment {
+        partition_index: i32::try_from(partition).unwrap_or(i32::MAX),
+        broker_ids,
+    };
+    Ok(CreatableTopic {
+        name: Str::from(options.topic.as_deref().unwrap_or_default()),
+        num_partitions: options.partitions.unwrap_or(-1),
+        replication_factor: options.replication_factor.unwrap_or(-1),
+        assignments: assignments.into_iter().enumerate().map(assignment).collect(),
+        configs,
+    })
+}
+
+/// Adds partitions to the topics.
+pub(super) async fn alter(
+    cluster: &mut Cluster,
+    options: &TopicsOptions,
+    out: &mut dyn Write,
+) -> Result<(), VerbError> {
+    let topics = selected(cluster, options).await?;
+    if topics.is_empty() {
+        return Ok(());
+    }
+    let count = options.partitions.unwrap_or_default();
+    let mut wanted = Vec::new();
+    for topic in &topics {
+        wanted.push(CreatePartitionsTopic {
+            name: Str::from(name(topic)),
+            count,
+            assignments: match &options.replica_assignment {
+                Some(text) => Some(new_assignments(text, topic.partitions.len())?),
+                None => None,
+            },
         });
-        return Ok(print_json(&mut out, &created.collect())?);
     }
-    Ok(writeln!(out, "Created topic {name}.")?)
+    let timeout_ms = i32::try_from(cluster.settings().request_timeout.as_millis()).unwrap_or(i32::MAX);
+    let request = CreatePartitionsRequest { topics: wanted, timeout_ms, validate_only: false };
+    let code =
+        |response: &CreatePartitionsResponse| first_code(response.results.iter().map(|r| r.error_code));
+    let response = cluster.call_controller(&request, code).await?;
+    for result in &response.results {
+        if result.error_code != 0 {
+            let message = result.error_message.as_deref();
+            let what = format!("topic {}", result.name);
+            return Err(ClusterError::refused(what, result.error_code, message).into());
+        }
+        match options.format.get() {
+            Format::Json => write_json(out, &json!({ "topic": *result.name, "partitions": count }))?,
+            Format::Table => writeln!(out, "Topic {} has {count} partitions now.", result.name)?,
+            Format::Kafka => {}
+        }
+    }
+    Ok(())
+}
+
+/// Of an assignment of all partitions, that of the new ones.
+fn new_assignments(text: &str, existing: usize) -> Result<Vec<CreatePartitionsAssignment>, VerbError> {
+    let all = parse_assignment(text)?;
+    let new = all.into_iter().skip(existing);
+    Ok(new.map(|broker_ids| CreatePartitionsAssignment { broker_ids }).collect())
+}
+
+/// Reads `1:2,2:3`: for each partition its brokers.
+fn parse_assignment(text: &str) -> Result<Vec<Vec<i32>>, VerbError> {
+    let wrong = || {
+        VerbError::Usage(format!(
+            "--replica-assignment {text}: brokers by partition are expected, such as 1:2,2:3"
+        ))
+    };
+    let mut partitions: Vec<Vec<i32>> = Vec::new();
+    for partition in text.split(',') {
+        let ids: Result<Vec<i32>, _> = partition.split(':').map(|id| id.trim().parse::<i32>()).collect();
+        let ids = ids.map_err(|_| wrong())?;
+        let mut unique = ids.clone();
+        unique.sort_unstable();
+        unique.dedup();
+        let even = partitions.first().is_none_or(|first| first.len() == ids.len());
+        if unique.len() != ids.len() || !even {
+            return Err(wrong());
+        }
+        partitions.push(ids);
+    }
+    Ok(partitions)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::Parser;
-
-    #[derive(Parser)]
-    struct Line {
-        #[command(flatten)]
-        args: Args,
-    }
-
-    fn parse(options: &str) -> Result<Option<CreatableTopic>, String> {
-        let words = std::iter::once("topics").chain(options.split_whitespace());
-        let line = Line::try_parse_from(words).map_err(|error| error.to_string())?;
-        wanted(&line.args).map_err(|failure| failure.to_string())
-    }
 
     #[test]
-    fn kafkas_options_make_the_request() {
-        let topic =
-            parse("--create --topic t --partitions 3 --replication-factor 2 --config a=1 --config b=x=y");
-        let topic = topic.unwrap().unwrap();
-        assert_eq!((topic.name.as_str(), topic.num_partitions, topic.replication_factor), ("t", 3, 2));
-        let configs: Vec<_> = topic.configs.iter().map(|c| (c.name.as_str(), c.value.as_deref())).collect();
-        assert_eq!(configs, [("a", Some("1")), ("b", Some("x=y"))]);
-        let bare = parse("--create --topic t").unwrap().unwrap();
-        assert_eq!((bare.num_partitions, bare.replication_factor), (-1, -1));
-    }
-
-    #[test]
-    fn brokers_can_be_given_by_hand() {
-        let topic = parse("--create --topic t --replica-assignment 1:2,2:3").unwrap().unwrap();
-        let given: Vec<_> =
-            topic.assignments.into_iter().map(|a| (a.partition_index, a.broker_ids)).collect();
-        assert_eq!(given, [(0, vec![1, 2]), (1, vec![2, 3])]);
-        assert!(assignment("1:2,3").unwrap_err().to_string().contains("same number"));
-        assert!(assignment("1:x").unwrap_err().to_string().contains("cannot be read"));
-    }
-
-    #[test]
-    fn options_that_do_not_go_together_are_refused() {
-        for options in [
-            "",
-            "--create",
-            "--create --list --topic t",
-            "--list --config a=1",
-            "--alter --topic t",
-            "--create --topic t --partitions 0",
-            "--create --topic t --partitions 2 --replica-assignment 1,2",
-            "--create --topic t --replication-factor 1 --replica-assignment 1",
-            "--list --under-replicated-partitions",
-        ] {
-            assert!(parse(options).is_err(), "{options}");
+    fn an_assignment_names_brokers_by_partition() {
+        assert_eq!(parse_assignment("1:2, 2:3").unwrap(), [vec![1, 2], vec![2, 3]]);
+        for wrong in ["", "1:", "a", "1:1", "1:2,3"] {
+            assert!(parse_assignment(wrong).is_err(), "{wrong}");
         }
-        assert!(parse("--list").unwrap().is_none());
+    }
+
+    #[test]
+    fn an_altered_topic_keeps_the_assignment_it_has() {
+        let new = new_assignments("1,2,3", 2).unwrap();
+        assert_eq!(new, [CreatePartitionsAssignment { broker_ids: vec![3] }]);
     }
 }
