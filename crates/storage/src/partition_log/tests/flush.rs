@@ -123,3 +123,22 @@ fn a_flush_passes_over_segments_that_retention_has_removed() {
     assert!(bench.health.is_online());
     assert_eq!(log.positions().recovery_point, Offset(4));
 }
+
+#[test]
+fn the_small_files_are_durable_after_a_flush() {
+    let bench = Bench::new();
+    let log = bench.create();
+    log.become_leader(LeaderEpoch(3)).unwrap();
+    log.put(produced(9, 0, 0, 1));
+    log.put(records(1, 900));
+    log.flush().unwrap();
+    let after = bench.after(CrashMode::LoseUnsynced);
+    let path = |name: &str| Path::new(DIR).join(name);
+    let epochs = crate::epoch_checkpoint::read_epochs(&after.disk, &path("leader-epoch-checkpoint")).unwrap();
+    assert_eq!(epochs.len(), 1);
+    let id = crate::partition_metadata::read_topic_id(&after.disk, &path("partition.metadata")).unwrap();
+    assert_eq!(id, Some(TopicId([7; 16])));
+    let snapshot =
+        crate::snapshot::read_snapshot(&after.disk, &path("00000000000000000001.snapshot")).unwrap();
+    assert_eq!(snapshot.map(|producers| producers.len()), Some(1));
+}

@@ -67,6 +67,9 @@ fn batches_more_than_31_bits_of_offsets_apart_get_segments_of_their_own() {
         log.append_as_follower(stamped(base, 1, 1), now()).unwrap();
     }
     assert_eq!(segment_bases(&log), [0, 3_000_000_000, 6_000_000_000]);
+    for base in [3_000_000_000_i64, 6_000_000_000] {
+        assert!(bench.files().contains(&format!("{base:020}.snapshot")));
+    }
     let log = bench.reopen_clean(log);
     for base in places {
         assert_eq!(offsets(&log.read_from(base, 1, ReadBound::LogEnd)), [(base, base)]);
