@@ -4,6 +4,7 @@
 //! `cargo xtask setup` installs what the end-to-end tests need; `cargo xtask test` runs everything that
 //! continuous integration runs; `cargo xtask bench` measures Blumfeld beside a real Kafka.
 
+mod bench;
 mod command;
 mod setup;
 mod test;
@@ -19,6 +20,8 @@ usage: cargo xtask COMMAND
   tidy          check arrows between crates, file sizes, placeholders, module comments and links
   setup         install the tools and clients that the end-to-end tests need
   test [--all]  run everything that continuous integration runs (--all: the long forms too)
+  bench [--quick] [--only-blumfeld | --only-kafka] [throughput] [latency] [startup] [partitions]
+                measure Blumfeld beside a real Kafka
 ";
 
 fn main() -> ExitCode {
@@ -38,6 +41,7 @@ fn run() -> Result<()> {
     match arguments.as_slice() {
         ["tidy"] => tidy::run(&root),
         ["setup"] => setup::run(&root).map(|_| ()),
+        ["bench", rest @ ..] => bench::run(&root, rest),
         ["test"] => test::run(&root, test::Depth::Short),
         ["test", "--all"] => test::run(&root, test::Depth::Long),
         _ => {

@@ -9,7 +9,10 @@ use std::time::Instant;
 use anyhow::Result;
 
 use crate::command::{command, step};
-use crate::tidy;
+use crate::{setup, tidy};
+
+/// The end-to-end suites of the package `interop`, and how many of their tests run at a time.
+const SUITES: [(&str, &str); 1] = [("clients", "2")];
 
 /// How much is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +34,15 @@ pub(crate) fn run(root: &Path, depth: Depth) -> Result<()> {
     tidy::run(root)?;
     cargo("lints", &["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])?;
     cargo("tests beside the code", &["test", "--workspace", "--quiet"])?;
+    let cache = setup::run(root)?;
+    cargo("release binary", &["build", "--release", "--quiet", "--package", "blumfeld"])?;
+    for (suite, threads) in SUITES {
+        let lints = ["clippy", "--quiet", "--package", "interop", "--test", suite, "--", "-D", "warnings"];
+        cargo(&format!("lints of the suite {suite}"), &lints)?;
+        let mut run = command("cargo", &["test", "--package", "interop", "--test", suite, "--"], root);
+        run.arg(format!("--test-threads={threads}")).env("BLUMFELD_TEST_CACHE", &cache);
+        step(&format!("suite {suite}"), &mut run)?;
+    }
     println!("xtask test ({depth:?}): everything passed in {:.0} s", start.elapsed().as_secs_f64());
     Ok(())
 }
