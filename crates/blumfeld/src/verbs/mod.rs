@@ -1,6 +1,7 @@
 //! One module a verb: its options, what it does, and how it prints.
 
 pub(crate) mod configs;
+pub(crate) mod console_consumer;
 pub(crate) mod console_producer;
 pub(crate) mod metadata;
 pub(crate) mod server;

@@ -14,7 +14,7 @@ use crate::cluster::Cluster;
 use crate::cluster::settings::{ClientSettings, ConnectOptions};
 use crate::error::VerbError;
 use crate::output::{FormatOption, stdout};
-use entity::{Entity, EntityOptions};
+use entity::EntityOptions;
 
 /// The options of the verb.
 #[derive(Debug, clap::Args)]
