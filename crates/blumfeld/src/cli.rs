@@ -10,7 +10,7 @@ use clap::Parser;
 use clap::error::ErrorKind;
 
 use crate::error::VerbError;
-use crate::verbs::{configs, console_consumer, console_producer, metadata, server, topics};
+use crate::verbs::{configs, console_consumer, console_producer, dump_log, metadata, server, topics};
 
 /// A broker of Apache Kafka's protocol, and its tools
 #[derive(Debug, Parser)]
@@ -32,6 +32,8 @@ enum Verb {
     ConsoleProducer(Box<console_producer::ConsoleProducerOptions>),
     /// Print the records of a topic (kafka-console-consumer)
     ConsoleConsumer(Box<console_consumer::ConsoleConsumerOptions>),
+    /// Print what the files of a partition hold (kafka-dump-log)
+    DumpLog(dump_log::DumpLogOptions),
     /// Carry the metadata tree out of a store, or into one
     Metadata(metadata::MetadataOptions),
 }
@@ -65,7 +67,19 @@ fn run(verb: Verb) -> (&'static str, Result<(), VerbError>) {
         Verb::Configs(options) => ("config command ", configs::run(&options)),
         Verb::ConsoleProducer(options) => ("console-producer", console_producer::run(&options)),
         Verb::ConsoleConsumer(options) => ("console-consumer", console_consumer::run(&options)),
+        Verb::DumpLog(options) => ("dump-log", dump_log::run(&options)),
         Verb::Metadata(options) => ("metadata command ", metadata::run(&options)),
+    }
+}
+
+/// The options of `dump-log` for `path`, as if typed.
+#[cfg(test)]
+pub(crate) fn parse_dump_log(path: &std::path::Path, arguments: &[&str]) -> dump_log::DumpLogOptions {
+    let files = ["blumfeld", "dump-log", "--files"].map(OsString::from).into_iter();
+    let line = files.chain([path.as_os_str().to_owned()]).chain(arguments.iter().map(OsString::from));
+    match Cli::try_parse_from(line).unwrap().verb {
+        Verb::DumpLog(options) => options,
+        other => panic!("{other:?}"),
     }
 }
 

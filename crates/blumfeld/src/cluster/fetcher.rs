@@ -363,7 +363,7 @@ mod tests {
     fn a_batch_that_is_cut_is_left_for_the_next_fetch() {
         let whole = batch(0, &["a"], None);
         let cut = batch(1, &["b"], None);
-        assert_eq!(read(&[whole, cut.slice(..70)], 0, &[]), (vec![0], 1));
+        assert_eq!(read(&[whole, cut.slice(..60)], 0, &[]), (vec![0], 1));
     }
 
     #[test]

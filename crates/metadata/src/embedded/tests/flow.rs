@@ -19,7 +19,7 @@ fn hold(session: &EmbeddedSession) -> Sender<()> {
     session.submit(
         Request::exists("/"),
         Box::new(move |_| {
-            drop(begin.send(()));
+            begin.send(()).unwrap();
             let _ = released.recv();
         }),
     );
@@ -70,7 +70,7 @@ fn a_read_is_answered_only_when_what_it_saw_is_durable() {
     let (release, released) = mpsc::channel::<()>();
     let released = Mutex::new(released);
     file.on_sync(move || {
-        drop(begin.send(()));
+        begin.send(()).unwrap();
         let _ = released.lock().expect("not poisoned").recv();
     });
     let written = submit_all(&writer, [Request::create("/a", "", CreateMode::Persistent)]);
