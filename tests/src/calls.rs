@@ -157,10 +157,19 @@ pub fn produce(
 /// # Errors
 /// When the broker gives none in time.
 pub fn init_producer_id(connection: &mut Connection) -> Result<(i64, i16)> {
-    let request = InitProducerIdRequest::default().with_transaction_timeout_ms(60_000);
+    let request = InitProducerIdRequest::default()
+        .with_transactional_id(None)
+        .with_transaction_timeout_ms(60_000)
+        .with_producer_id((-1).into())
+        .with_producer_epoch(-1);
     wait::until("a producer id", SERVE_LIMIT, || {
         let response = connection.call(4, &request)?;
-        Ok((response.error_code == 0).then_some((response.producer_id.0, response.producer_epoch)))
+        match response.error_code {
+            0 => Ok(Some((response.producer_id.0, response.producer_epoch))),
+            // COORDINATOR_LOAD_IN_PROGRESS: ids are being had.
+            14 => Ok(None),
+            code => bail!("InitProducerId: error {code}"),
+        }
     })
 }
 
