@@ -37,11 +37,7 @@ pub(crate) fn handle(broker: &Arc<Broker>, call: &Call, request: ListOffsetsRequ
             }
             query.partition(&topic.name, asked).unwrap_or_else(|error| failed(asked, error))
         });
-        ListOffsetsTopicResponse {
-            partitions: partitions.collect(),
-            name: topic.name.clone(),
-            ..ListOffsetsTopicResponse::default()
-        }
+        ListOffsetsTopicResponse { partitions: partitions.collect(), name: topic.name.clone() }
     };
     ListOffsetsResponse {
         topics: request.topics.into_iter().map(answer).collect(),
@@ -162,7 +158,7 @@ impl Query<'_> {
             return Ok(found.into_iter().map(|offset| offset.0).collect());
         }
         // What lies beyond the limit is told as the limit itself, once, at the head of the list.
-        let below = found.into_iter().filter(|offset| *offset <= limit && *offset != limit);
+        let below = found.into_iter().filter(|offset| *offset < limit);
         Ok(std::iter::once(limit).chain(below).map(|offset| offset.0).take(max).collect())
     }
 }

@@ -102,7 +102,6 @@ fn brokers(image: &MetadataImage, listener: &str) -> Vec<MetadataResponseBroker>
             host: Str::from(endpoint.host.as_str()),
             port: endpoint.port,
             rack: broker.rack.as_deref().map(Str::from),
-            ..MetadataResponseBroker::default()
         })
     });
     reachable.collect()

@@ -50,12 +50,7 @@ pub(crate) fn answer_unsupported(answer: Answer) {
 
 fn entry(key: ApiKey) -> ApiVersion {
     let versions = key.versions();
-    ApiVersion {
-        api_key: key.code(),
-        min_version: *versions.start(),
-        max_version: *versions.end(),
-        ..ApiVersion::default()
-    }
+    ApiVersion { api_key: key.code(), min_version: *versions.start(), max_version: *versions.end() }
 }
 
 /// `[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?`

@@ -92,7 +92,6 @@ fn created(broker: &Broker, new: &NewTopic, id: TopicId) -> CreatableTopicResult
             read_only: false,
             config_source: entry.source.code(),
             is_sensitive: entry.is_sensitive,
-            ..CreatableTopicConfigs::default()
         });
     let replicas = new.assignment.values().next().map_or(0, Vec::len);
     CreatableTopicResult {

@@ -35,11 +35,7 @@ pub(crate) fn handle(
             }
             result
         });
-        DeleteRecordsTopicResult {
-            partitions: partitions.collect(),
-            name: topic.name.clone(),
-            ..DeleteRecordsTopicResult::default()
-        }
+        DeleteRecordsTopicResult { partitions: partitions.collect(), name: topic.name.clone() }
     });
     DeleteRecordsResponse { topics: topics.collect(), ..DeleteRecordsResponse::default() }
 }

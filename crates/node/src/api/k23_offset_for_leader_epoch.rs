@@ -20,7 +20,6 @@ pub(crate) fn handle(
     let topics = request.topics.into_iter().map(|topic| OffsetForLeaderTopicResult {
         partitions: topic.partitions.iter().map(|asked| end_offset(broker, &topic.topic, asked)).collect(),
         topic: topic.topic,
-        ..OffsetForLeaderTopicResult::default()
     });
     OffsetForLeaderEpochResponse { topics: topics.collect(), ..OffsetForLeaderEpochResponse::default() }
 }

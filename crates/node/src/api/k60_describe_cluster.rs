@@ -50,7 +50,6 @@ pub(crate) fn handle(
                 host: Str::from(endpoint.host.as_str()),
                 port: endpoint.port,
                 rack: info.rack.as_deref().map(Str::from),
-                ..DescribeClusterBroker::default()
             })
         })
         .collect();

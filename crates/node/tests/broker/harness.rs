@@ -24,11 +24,11 @@ use wire::response::Part;
 use wire::{Decoder, Encoder, Str};
 
 /// How long an answer may take before a test fails.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A broker and what it stands on.
-pub struct Node {
-    pub broker: Arc<Broker>,
+pub(crate) struct Node {
+    pub(crate) broker: Arc<Broker>,
     connection: Arc<Connection>,
     // Ends after the broker, before the directory.
     _store: EmbeddedStore,
@@ -37,12 +37,12 @@ pub struct Node {
 
 impl Node {
     /// A broker on an empty directory, with Kafka's defaults and these settings on top.
-    pub fn start(settings: &[(&str, &str)]) -> Self {
+    pub(crate) fn start(settings: &[(&str, &str)]) -> Self {
         Self::start_on(TempDir::new().unwrap(), settings)
     }
 
     /// A broker on a directory that may hold what an earlier one left.
-    pub fn start_on(dir: TempDir, settings: &[(&str, &str)]) -> Self {
+    pub(crate) fn start_on(dir: TempDir, settings: &[(&str, &str)]) -> Self {
         let logs = dir.path().join("logs");
         let mut overrides = vec![("log.dirs".to_owned(), logs.to_string_lossy().into_owned())];
         overrides.extend(settings.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
@@ -69,7 +69,7 @@ impl Node {
     }
 
     /// Stops the broker in order and starts it again on the same directory.
-    pub fn restart(mut self, settings: &[(&str, &str)]) -> Self {
+    pub(crate) fn restart(mut self, settings: &[(&str, &str)]) -> Self {
         self.broker.shut_down();
         let dir = self.dir.take().unwrap();
         drop(self);
@@ -77,7 +77,7 @@ impl Node {
     }
 
     /// Hands in a frame; the outcome comes when it comes.
-    pub fn submit(&self, frame: Bytes) -> Receiver<Outcome> {
+    pub(crate) fn submit(&self, frame: Bytes) -> Receiver<Outcome> {
         let (sender, receiver) = mpsc::channel();
         self.broker.handle(
             &self.connection,
@@ -91,12 +91,12 @@ impl Node {
     }
 
     /// Sends a request and waits for its answer.
-    pub fn call<R: Request>(&self, version: i16, request: &R) -> R::Response {
+    pub(crate) fn call<R: Request>(&self, version: i16, request: &R) -> R::Response {
         answer(&self.submit(frame(version, request)), version)
     }
 
     /// Creates a topic with defaults but for `configs`.
-    pub fn create_topic(&self, name: &str, partitions: i32, configs: &[(&str, &str)]) {
+    pub(crate) fn create_topic(&self, name: &str, partitions: i32, configs: &[(&str, &str)]) {
         let configs = configs.iter().map(|(key, value)| CreatableTopicConfig {
             name: Str::from(*key),
             value: Some(Str::from(*value)),
@@ -114,7 +114,7 @@ impl Node {
     }
 
     /// Produces one batch with acks -1; returns base offset or error.
-    pub fn produce(&self, topic: &str, partition: i32, records: Bytes) -> Result<i64, ErrorCode> {
+    pub(crate) fn produce(&self, topic: &str, partition: i32, records: Bytes) -> Result<i64, ErrorCode> {
         let response = self.call(9, &produce_request(topic, partition, records, -1));
         let it = &response.responses[0].partition_responses[0];
         match ErrorCode::from_code(it.error_code).unwrap() {
@@ -125,7 +125,7 @@ impl Node {
 }
 
 /// A produce of one batch.
-pub fn produce_request(topic: &str, partition: i32, records: Bytes, acks: i16) -> ProduceRequest {
+pub(crate) fn produce_request(topic: &str, partition: i32, records: Bytes, acks: i16) -> ProduceRequest {
     let partition_data = vec![PartitionProduceData { index: partition, records: Some(records) }];
     ProduceRequest {
         acks,
@@ -136,7 +136,7 @@ pub fn produce_request(topic: &str, partition: i32, records: Bytes, acks: i16) -
 }
 
 /// The bytes of a request, without its size.
-pub fn frame<R: Message>(version: i16, request: &R) -> Bytes {
+pub(crate) fn frame<R: Message>(version: i16, request: &R) -> Bytes {
     let header = RequestHeader {
         api_key: R::API_KEY,
         api_version: version,
@@ -150,7 +150,7 @@ pub fn frame<R: Message>(version: i16, request: &R) -> Bytes {
 }
 
 /// The message of an answer, file ranges read.
-pub fn answer<M: Message>(receiver: &Receiver<Outcome>, version: i16) -> M {
+pub(crate) fn answer<M: Message>(receiver: &Receiver<Outcome>, version: i16) -> M {
     let Outcome::Respond(parts) = receiver.recv_timeout(PATIENCE).unwrap() else {
         panic!("{} v{version} was not answered", M::NAME);
     };

@@ -391,6 +391,32 @@ fn an_unusable_log_is_reported_and_not_replaced_by_an_empty_one() {
 }
 
 #[test]
+fn a_directory_with_an_unusable_log_is_marked_only_if_it_was_before() {
+    for clean in [true, false] {
+        let disk = CrashDisk::new();
+        let dirs = loaded(&disk, &["/a"]);
+        put(&create(&dirs, 0), 10);
+        put(&create(&dirs, 1), 10);
+        if clean {
+            shut_down(&dirs);
+        }
+        drop(dirs);
+        let log = disk.open(Path::new("/a/t-0/00000000000000000000.log"), OpenOptions::REPLACE).unwrap();
+        // A message of format 1, which is not served.
+        log.write_at(&[[0; 11], [30, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0]].concat(), 0).unwrap();
+        log.set_len(42).unwrap();
+        let disk = if clean { disk } else { disk.crash(CrashMode::ProcessKill) };
+        if clean {
+            disk.remove_file(Path::new("/a/t-0/00000000000000000000.index")).unwrap();
+        }
+        let dirs = open(&disk, &["/a"]);
+        assert_eq!(load(&dirs).failed.len(), 1);
+        shut_down(&dirs);
+        assert_eq!(names_in(&disk, "/a").contains(&names::CLEAN_SHUTDOWN.to_owned()), clean);
+    }
+}
+
+#[test]
 fn a_deleted_log_gets_another_name_at_once_and_goes_after_the_delay() {
     let disk = CrashDisk::new();
     let dirs = loaded(&disk, &["/a"]);

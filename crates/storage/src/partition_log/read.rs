@@ -78,7 +78,7 @@ impl PartitionLog {
         }
     }
 
-    fn read_in(
+    pub(super) fn read_in(
         &self,
         view: &View,
         from: Offset,
@@ -200,10 +200,10 @@ fn position_limit(view: &View, segment: &Segment, next: Option<&Arc<Segment>>) -
 }
 
 /// One moment of the log, and how far this reader may see in it.
-struct View {
-    positions: Positions,
-    end: LogEnd,
-    bound: ReadBound,
+pub(super) struct View {
+    pub(super) positions: Positions,
+    pub(super) end: LogEnd,
+    pub(super) bound: ReadBound,
 }
 
 impl View {

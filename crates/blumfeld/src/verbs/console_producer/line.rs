@@ -39,6 +39,9 @@ pub(super) struct LineReader {
     null_marker: Option<Vec<u8>>,
 }
 
+/// Keys and values of headers, in order.
+type Headers = Vec<(Vec<u8>, Option<Vec<u8>>)>;
+
 impl LineReader {
     /// Reads the properties of `--property`.
     ///
@@ -124,7 +127,7 @@ impl LineReader {
         Ok(record)
     }
 
-    fn headers(&self, mut text: &[u8], number: u64) -> Result<Vec<(Vec<u8>, Option<Vec<u8>>)>, LineError> {
+    fn headers(&self, mut text: &[u8], number: u64) -> Result<Headers, LineError> {
         let mut headers = Vec::new();
         if self.is_null(text) || text.is_empty() {
             return Ok(headers);

@@ -6,7 +6,7 @@ use super::*;
 use crate::store::{CreateMode, Op, Request, StoreError};
 use std::sync::mpsc;
 
-const VARIANTS_OF_EACH_CRASH: u64 = 3;
+const VARIANTS_OF_EACH_CRASH: u64 = 2;
 
 pub(super) fn open_on(file: &CrashFile) -> EmbeddedStore {
     let (backend, tree) = FileBackend::open_backend(file.clone()).expect("it opens");

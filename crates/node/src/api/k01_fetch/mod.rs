@@ -21,7 +21,7 @@ use crate::broker::Broker;
 
 /// Answers a Fetch request, at once or when it has waited long enough.
 pub(crate) fn handle(broker: &Arc<Broker>, answer: Answer, request: FetchRequest) {
-    let plan = match Plan::new(broker, answer.call(), request) {
+    let plan = match Plan::of(broker, answer.call(), request) {
         Planned::Fetch(plan) => plan,
         Planned::Refused(error) => return respond::refuse(answer, error),
     };

@@ -58,7 +58,7 @@ pub(super) enum Planned {
 
 impl Plan {
     /// Brings a request into form; opens no session yet, but moves a known one on.
-    pub(super) fn new(broker: &Broker, call: &Call, request: FetchRequest) -> Planned {
+    pub(super) fn of(broker: &Broker, call: &Call, request: FetchRequest) -> Planned {
         let version = call.version();
         let replica_id =
             BrokerId(if version >= 15 { request.replica_state.replica_id } else { request.replica_id });

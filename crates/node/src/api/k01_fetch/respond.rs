@@ -106,19 +106,16 @@ fn partition_data(plan: &Plan, target: &Target, it: PartitionAnswer) -> (Partiti
             let aborted = list.iter().map(|txn| AbortedTransaction {
                 producer_id: txn.producer_id,
                 first_offset: txn.first_offset.0,
-                ..AbortedTransaction::default()
             });
             aborted.collect()
         }),
         ..PartitionData::default()
     };
     if let Some((epoch, end)) = it.diverging {
-        data.diverging_epoch =
-            EpochEndOffset { epoch: epoch.0, end_offset: end.0, ..EpochEndOffset::default() };
+        data.diverging_epoch = EpochEndOffset { epoch: epoch.0, end_offset: end.0 };
     }
     if let (true, Some((leader, epoch))) = (plan.version >= 16, it.current_leader) {
-        data.current_leader =
-            LeaderIdAndEpoch { leader_id: leader.0, leader_epoch: epoch.0, ..LeaderIdAndEpoch::default() };
+        data.current_leader = LeaderIdAndEpoch { leader_id: leader.0, leader_epoch: epoch.0 };
     }
     (data, it.records.map_or(Part::EMPTY, Part::Range))
 }

@@ -505,3 +505,19 @@ fn a_closed_log_has_whole_index_files_even_if_it_was_never_used() {
         assert_eq!(bench.disk.metadata(&path(name)).unwrap().len, 0);
     }
 }
+
+#[test]
+fn a_snapshot_beyond_the_end_of_a_log_that_was_cut_goes() {
+    let mut bench = Bench::new();
+    let log = bench.create();
+    log.put(records(2, 5));
+    log.put(records(2, 5));
+    log.close().unwrap();
+    bench.checkpoint(&log);
+    let end = path("00000000000000000004.snapshot");
+    assert!(bench.disk.exists(&end).unwrap());
+    let file = bench.disk.open(&path(&log_file(0)), OpenOptions::WRITE).unwrap();
+    file.set_len(file.len().unwrap() - 1).unwrap();
+    assert_eq!(bench.open(false).end(), 2);
+    assert!(!bench.disk.exists(&end).unwrap());
+}

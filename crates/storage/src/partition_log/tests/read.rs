@@ -1,4 +1,5 @@
 use super::*;
+use crate::partition_log::read::View;
 
 #[test]
 fn every_offset_is_read_from_the_start_of_its_batch() {
@@ -238,4 +239,21 @@ fn readers_beside_a_writer_see_whole_batches_in_order_and_nothing_above_the_boun
             }
         }
     });
+}
+
+#[test]
+fn what_is_appended_after_the_positions_were_read_is_not_given() {
+    let log = Bench::new().create();
+    log.put(records(2, 5));
+    log.replicate();
+    for bound in [ReadBound::LogEnd, ReadBound::HighWatermark, ReadBound::LastStable] {
+        let (positions, end) = log.published.view();
+        let view = View { positions, end, bound };
+        log.put(records(1, 5));
+        let read = log.read_in(&view, Offset(0), 10_000, true).unwrap();
+        let seen: Vec<Batch> =
+            batches(read.range.unwrap().to_vec().unwrap().into()).collect::<Result<_, _>>().unwrap();
+        assert_eq!(seen.last().unwrap().header.next_offset(), positions.log_end);
+        log.replicate();
+    }
 }
