@@ -3,6 +3,7 @@
 use super::{CreateMode, Op, OpError, OpResult, Request, Response, Stat, Store, StoreError, Value};
 use crate::path;
 use bytes::Bytes;
+use std::sync::mpsc;
 
 /// Calls that wait for their answer. Not for use within an event sink or an answer's callback.
 #[derive(Clone, Copy)]
@@ -76,6 +77,28 @@ impl<'a> Blocking<'a> {
             Response::Multi(results) => Ok(results),
             _ => Err(mismatch()),
         }
+    }
+
+    /// Hands in all of `requests` at once and waits for their answers, which come in the order of the requests.
+    pub fn pipeline(&self, mut requests: Vec<Request>) -> Vec<Result<Response, StoreError>> {
+        let Some(last) = requests.pop() else { return Vec::new() };
+        let (sender, receiver) = mpsc::channel();
+        let count = requests.len();
+        for (at, request) in requests.into_iter().enumerate() {
+            let sender = sender.clone();
+            self.store.submit(request, Box::new(move |answer| drop(sender.send((at, answer)))));
+        }
+        // A call drives a store without a thread of its own too.
+        let last = self.store.call(last);
+        drop(sender);
+        let mut answers = vec![Err(StoreError::Closed); count];
+        for (at, answer) in receiver {
+            if let Some(slot) = answers.get_mut(at) {
+                *slot = answer;
+            }
+        }
+        answers.push(last);
+        answers
     }
 
     /// Creates `path` as persistent with null data, parents first; what is there already stays.

@@ -1,7 +1,6 @@
 //! The paths that every broker makes sure of at its start, with null data.
 
-use crate::store::{CreateMode, Op, Request, Response, Store, StoreError, Value};
-use std::sync::mpsc;
+use crate::store::{Blocking, CreateMode, Op, Request, Response, Store, StoreError, Value};
 
 /// The paths, parents before children.
 pub const PERSISTENT_PATHS: [&str; 17] = [
@@ -40,19 +39,10 @@ pub fn ensure_persistent_paths(store: &dyn Store) -> Result<(), StoreError> {
     }
 }
 
-/// Asks for all paths at once; the answers come in the order of the requests.
 fn missing(store: &dyn Store) -> Result<Vec<&'static str>, StoreError> {
-    let (sender, receiver) = mpsc::channel();
-    let (last, others) = PERSISTENT_PATHS.split_last().ok_or(StoreError::Unexpected("no paths"))?;
-    for path in others {
-        let sender = sender.clone();
-        store.submit(Request::exists(*path), Box::new(move |answer| drop(sender.send((*path, answer)))));
-    }
-    // The last answer is waited for, which drives a store without a thread of its own too.
-    let last_answer = store.call(Request::exists(*last));
-    drop(sender);
+    let answers = Blocking::new(store).pipeline(PERSISTENT_PATHS.into_iter().map(Request::exists).collect());
     let mut missing = Vec::new();
-    for (path, answer) in receiver.into_iter().chain([(*last, last_answer)]) {
+    for (path, answer) in PERSISTENT_PATHS.into_iter().zip(answers) {
         if answer? == Response::Exists(None) {
             missing.push(path);
         }
