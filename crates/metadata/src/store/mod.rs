@@ -365,7 +365,7 @@ pub trait Store: Send + Sync + 'static {
     /// while a session lives or after [`Store::close`].
     fn renew(&self);
 
-    /// Ends the session in order: its ephemerals and watches vanish, and no event follows. Later requests are refused
+    /// Ends the session in order: its ephemerals and watches vanish, and no event follows but those under way. Later requests are refused
     /// with [`StoreError::Closed`].
     fn close(&self);
 
