@@ -365,8 +365,8 @@ pub trait Store: Send + Sync + 'static {
     /// while a session lives or after [`Store::close`].
     fn renew(&self);
 
-    /// Ends the session in order: its ephemerals and watches vanish, and no event follows but those under way. Later requests are refused
-    /// with [`StoreError::Closed`].
+    /// Ends the session in order: its ephemerals and watches vanish, and no event follows but those under way. Later
+    /// requests are refused with [`StoreError::Closed`].
     fn close(&self);
 
     /// Hands in a request and waits for the answer: for the start and for tools. Never call it from within `done` or

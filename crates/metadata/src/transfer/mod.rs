@@ -4,7 +4,8 @@
 //! children: `{"path":"/cluster/id","value":"…"}`. `"value":null` is a znode with null data. Data that is no UTF-8 stands
 //! in `"base64"` (standard alphabet, padded) instead of `"value"`. `/brokers/seqid` has a third field, `"version"`: the
 //! version its znode must reach, since it counts the broker ids that were generated. No other version is carried.
-//! The file holds the users' credentials as the store does. Ephemeral znodes, the root, ZooKeeper's own `/zookeeper` and the children of [`NOTIFICATIONS`] are left out.
+//! Ephemeral znodes, the root, ZooKeeper's own `/zookeeper` and the children of [`NOTIFICATIONS`] are left out. The file
+//! holds the users' credentials as the store does.
 
 mod export;
 mod import;
