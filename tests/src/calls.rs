@@ -5,6 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use bytes::{Bytes, BytesMut};
 use kafka_protocol::messages::create_topics_request::{CreatableTopic, CreatableTopicConfig};
+use kafka_protocol::messages::delete_records_request::{DeleteRecordsPartition, DeleteRecordsTopic};
 use kafka_protocol::messages::fetch_request::{FetchPartition, FetchTopic};
 use kafka_protocol::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic};
 use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
@@ -12,8 +13,8 @@ use kafka_protocol::messages::metadata_response::MetadataResponseTopic;
 use kafka_protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
 use kafka_protocol::messages::produce_response::PartitionProduceResponse;
 use kafka_protocol::messages::{
-    BrokerId, CreateTopicsRequest, DeleteTopicsRequest, FetchRequest, InitProducerIdRequest,
-    ListOffsetsRequest, MetadataRequest, ProduceRequest, TopicName,
+    BrokerId, CreateTopicsRequest, DeleteRecordsRequest, DeleteTopicsRequest, FetchRequest,
+    InitProducerIdRequest, ListOffsetsRequest, MetadataRequest, ProduceRequest, TopicName,
 };
 use kafka_protocol::protocol::StrBytes;
 
@@ -127,6 +128,20 @@ pub fn offset_at(bootstrap: &str, topic: &str, partition: usize, timestamp: i64)
 /// As [`offset_at`].
 pub fn end_offset(bootstrap: &str, topic: &str, partition: usize) -> Result<i64> {
     offset_at(bootstrap, topic, partition, -1)
+}
+
+/// Deletes the records of a partition before `offset`.
+///
+/// # Errors
+/// When the broker refuses.
+pub fn delete_records(bootstrap: &str, topic: &str, partition: i32, offset: i64) -> Result<()> {
+    let partition = DeleteRecordsPartition::default().with_partition_index(partition).with_offset(offset);
+    let topic = DeleteRecordsTopic::default().with_name(topic_name(topic)).with_partitions(vec![partition]);
+    let request = DeleteRecordsRequest::default().with_topics(vec![topic]).with_timeout_ms(30_000);
+    let response = Connection::open(bootstrap)?.call(1, &request)?;
+    let answer = response.topics.first().and_then(|t| t.partitions.first()).context("an empty answer")?;
+    ensure!((answer.error_code, answer.low_watermark) == (0, offset), "DeleteRecords: {answer:?}");
+    Ok(())
 }
 
 /// A `Produce` request with one batch for one partition.

@@ -168,7 +168,7 @@ pub fn run(command: &mut Command, input: &str, limit: Duration) -> Result<Finish
     let read =
         |path: &Path| -> Result<String> { Ok(String::from_utf8_lossy(&std::fs::read(path)?).into_owned()) };
     let (stdout, stderr) = (read(&stdout)?, read(&stderr)?);
-    let status = status.with_context(|| format!("stdout:\n{stdout}\nstderr:\n{stderr}"))?;
+    let status = status.with_context(|| format!("stdout:\n{}\nstderr:\n{}", tail(&stdout), tail(&stderr)))?;
     Ok(Finished { status, stdout, stderr })
 }
 
@@ -182,10 +182,16 @@ pub fn run_well(command: &mut Command, input: &str, limit: Duration) -> Result<F
         finished.status.success(),
         "{command:?} failed: {}\nstdout:\n{}\nstderr:\n{}",
         finished.status,
-        finished.stdout,
-        finished.stderr
+        tail(&finished.stdout),
+        tail(&finished.stderr)
     );
     Ok(finished)
+}
+
+/// The last lines of a long text.
+fn tail(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    lines.get(lines.len().saturating_sub(20)..).unwrap_or_default().join("\n")
 }
 
 #[cfg(test)]

@@ -77,6 +77,15 @@ fn is_ok(port: u16) -> Result<bool> {
     Ok(answer == b"imok")
 }
 
+/// A node of the tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Znode {
+    /// Its path.
+    pub path: String,
+    /// Its data; `None` is null.
+    pub data: Option<Vec<u8>>,
+}
+
 /// A session with a server.
 #[derive(Debug)]
 pub struct ZookeeperClient {
@@ -90,11 +99,16 @@ const GET_CHILDREN: i32 = 8;
 const NO_NODE: i32 = -101;
 
 impl ZookeeperClient {
-    /// Opens a session.
+    /// Opens a session. A server that has just started answers questions of its health before it takes
+    /// sessions, so this tries for a while.
     ///
     /// # Errors
     /// When the server cannot be reached or refuses.
     pub fn connect(address: &str) -> Result<Self> {
+        wait::until("a session with ZooKeeper", ANSWER_LIMIT, || Ok(Self::try_connect(address).ok()))
+    }
+
+    fn try_connect(address: &str) -> Result<Self> {
         let stream =
             TcpStream::connect(address).with_context(|| format!("cannot reach ZooKeeper {address}"))?;
         stream.set_read_timeout(Some(ANSWER_LIMIT))?;
@@ -111,14 +125,17 @@ impl ZookeeperClient {
         Ok(client)
     }
 
-    /// Creates a persistent node that everybody may change.
+    /// Creates a persistent node that everybody may change; `None` is null data.
     ///
     /// # Errors
     /// When the server refuses, for instance because the node exists.
-    pub fn create(&mut self, path: &str, data: &[u8]) -> Result<()> {
+    pub fn create(&mut self, path: &str, data: Option<&[u8]>) -> Result<()> {
         let mut body = Vec::new();
         put_bytes(&mut body, path.as_bytes())?;
-        put_bytes(&mut body, data)?;
+        match data {
+            Some(data) => put_bytes(&mut body, data)?,
+            None => put_int(&mut body, -1),
+        }
         put_int(&mut body, 1);
         put_int(&mut body, 31);
         put_bytes(&mut body, b"world")?;
@@ -130,14 +147,14 @@ impl ZookeeperClient {
         }
     }
 
-    /// The data of a node, or `None` when there is no such node.
+    /// The data of a node (`Some(None)` is null data), or `None` when there is no such node.
     ///
     /// # Errors
     /// When the server answers with another error.
-    pub fn data(&mut self, path: &str) -> Result<Option<Vec<u8>>> {
+    pub fn data(&mut self, path: &str) -> Result<Option<Option<Vec<u8>>>> {
         let (error, answer) = self.read_call(GET_DATA, path)?;
         match error {
-            0 => Ok(Some(Reader(&answer).bytes()?)),
+            0 => Ok(Some(Reader(&answer).nullable_bytes()?)),
             NO_NODE => Ok(None),
             _ => bail!("cannot read {path}: error {error}"),
         }
@@ -164,7 +181,7 @@ impl ZookeeperClient {
     ///
     /// # Errors
     /// When the tree cannot be read.
-    pub fn tree(&mut self, root: &str) -> Result<Vec<(String, Vec<u8>)>> {
+    pub fn tree(&mut self, root: &str) -> Result<Vec<Znode>> {
         let mut nodes = Vec::new();
         let mut open = vec![root.to_owned()];
         while let Some(path) = open.pop() {
@@ -172,7 +189,7 @@ impl ZookeeperClient {
             for child in self.children(&path)?.into_iter().rev() {
                 open.push(if path == "/" { format!("/{child}") } else { format!("{path}/{child}") });
             }
-            nodes.push((path, data));
+            nodes.push(Znode { path, data });
         }
         Ok(nodes)
     }
@@ -239,11 +256,15 @@ impl<'a> Reader<'a> {
         Ok(i32::from_be_bytes(self.take(4)?.try_into()?))
     }
 
-    fn bytes(&mut self) -> Result<Vec<u8>> {
+    fn nullable_bytes(&mut self) -> Result<Option<Vec<u8>>> {
         let length = self.int()?;
         if length < 0 {
-            return Ok(Vec::new());
+            return Ok(None);
         }
-        Ok(self.take(usize::try_from(length)?)?.to_vec())
+        Ok(Some(self.take(usize::try_from(length)?)?.to_vec()))
+    }
+
+    fn bytes(&mut self) -> Result<Vec<u8>> {
+        Ok(self.nullable_bytes()?.unwrap_or_default())
     }
 }

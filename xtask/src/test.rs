@@ -12,7 +12,7 @@ use crate::command::{command, step};
 use crate::{setup, tidy};
 
 /// The end-to-end suites of the package `interop`, and how many of their tests run at a time.
-const SUITES: [(&str, &str); 2] = [("clients", "2"), ("durability", "2")];
+const SUITES: [(&str, &str); 3] = [("clients", "2"), ("durability", "2"), ("directory", "2")];
 
 /// How much is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
