@@ -9,10 +9,13 @@ use std::sync::Arc;
 use metadata::DEFAULT_STORE_FILE;
 use metadata::embedded::EmbeddedStore;
 use metadata::store::Store;
-use metadata::transfer::{self, Existing};
+use metadata::transfer::{self, OnConflict};
 use node::config::{KafkaConfig, Properties};
 
 use crate::error::VerbError;
+
+/// The root of what is carried.
+const EVERYTHING: &str = "/";
 
 /// The options of the verb.
 #[derive(Debug, clap::Args)]
@@ -33,7 +36,7 @@ enum Action {
 struct ImportOptions {
     #[command(flatten)]
     store: StoreOptions,
-    /// Give znodes that are there already the values of the file
+    /// Give znodes that hold something else the values of the file, rather than import nothing
     #[arg(long)]
     replace: bool,
 }
@@ -69,10 +72,10 @@ fn export(options: &StoreOptions) -> Result<(), VerbError> {
     }
     let count = with_store(&path, |store| {
         let exported = if is_standard(&options.file) {
-            transfer::export(store, &mut BufWriter::new(io::stdout()))
+            transfer::export(store, EVERYTHING, &mut BufWriter::new(io::stdout()))
         } else {
             let file = File::create(&options.file).map_err(|error| VerbError::file(&options.file, error))?;
-            transfer::export(store, &mut BufWriter::new(file))
+            transfer::export(store, EVERYTHING, &mut BufWriter::new(file))
         };
         exported.map_err(|error| VerbError::Failed(error.to_string()))
     })?;
@@ -85,18 +88,21 @@ fn import(options: &ImportOptions) -> Result<(), VerbError> {
     if let Some(dir) = path.parent() {
         std::fs::create_dir_all(dir).map_err(|error| VerbError::file(dir, error))?;
     }
-    let existing = if options.replace { Existing::Replace } else { Existing::Keep };
+    let on_conflict = if options.replace { OnConflict::Replace } else { OnConflict::Refuse };
     let file = &options.store.file;
     let done = with_store(&path, |store| {
         let imported = if is_standard(file) {
-            transfer::import(store, &mut BufReader::new(io::stdin()), existing)
+            transfer::import(store, &mut BufReader::new(io::stdin()), &[EVERYTHING], on_conflict)
         } else {
             let file = File::open(file).map_err(|error| VerbError::file(file, error))?;
-            transfer::import(store, &mut BufReader::new(file), existing)
+            transfer::import(store, &mut BufReader::new(file), &[EVERYTHING], on_conflict)
         };
         imported.map_err(|error| VerbError::Failed(error.to_string()))
     })?;
-    eprintln!("Created {} znodes, replaced {}, kept {}.", done.created, done.replaced, done.kept);
+    eprintln!(
+        "Created {} znodes, replaced {}, left {} as they were.",
+        done.created, done.replaced, done.unchanged
+    );
     Ok(())
 }
 
