@@ -150,7 +150,7 @@ mod tests {
     fn what_was_imported_is_exported_again() {
         let dir = tempfile::TempDir::new().unwrap();
         let (input, output) = (dir.path().join("in"), dir.path().join("out"));
-        let tree = "{\"path\":\"/cluster\"}\n{\"path\":\"/cluster/id\",\"value\":\"x\"}\n";
+        let tree = "{\"path\":\"/cluster\",\"value\":null}\n{\"path\":\"/cluster/id\",\"value\":\"x\"}\n";
         std::fs::write(&input, tree).unwrap();
         let store = dir.path().join("data");
         import(&ImportOptions { store: options(&store, &input), replace: false }).unwrap();
