@@ -81,7 +81,6 @@ pub struct Broker {
     state: AtomicU8,
     controller_epoch: AtomicI32,
     features_epoch: i64,
-    broker_epoch: BrokerEpoch,
 }
 
 /// What the start has found out, besides the environment.
@@ -91,7 +90,6 @@ pub(crate) struct Found {
     pub(crate) image: MetadataImage,
     pub(crate) controller_epoch: ControllerEpoch,
     pub(crate) features_epoch: i64,
-    pub(crate) broker_epoch: BrokerEpoch,
 }
 
 impl Broker {
@@ -119,7 +117,6 @@ impl Broker {
             state: AtomicU8::new(BrokerState::Starting as u8),
             controller_epoch: AtomicI32::new(found.controller_epoch.0),
             features_epoch: found.features_epoch,
-            broker_epoch: found.broker_epoch,
         }
     }
 
@@ -154,7 +151,9 @@ impl Broker {
         for waiter in self.timers.take_expired(i64::MAX - 1) {
             waiter.wake(self, Wake::Expired);
         }
-        self.log_dirs.shut_down(self.config.num_recovery_threads_per_data_dir.max(1), self.broker_epoch);
+        // With ZooKeeper the mark tells no broker epoch.
+        let threads = self.config.num_recovery_threads_per_data_dir.max(1);
+        self.log_dirs.shut_down(threads, BrokerEpoch(-1));
         self.store.close();
         self.set_state(BrokerState::NotRunning);
     }

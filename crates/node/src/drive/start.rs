@@ -19,9 +19,7 @@ use metadata::znode::{
     persistent_paths,
 };
 use storage::log_dirs::{LogDirs, LogDirsError, LogDirsOptions};
-use wire::types::{
-    BrokerEpoch, BrokerId, ControllerEpoch, LeaderEpoch, Millis, TopicId, TopicName, TopicPartition,
-};
+use wire::types::{BrokerId, ControllerEpoch, LeaderEpoch, Millis, TopicId, TopicName, TopicPartition};
 
 use super::topics;
 use crate::broker::{Broker, BrokerState, Environment, Found};
@@ -74,9 +72,7 @@ pub fn start(config: KafkaConfig, environment: Environment) -> Result<Arc<Broker
         .with_controller(Some(id));
     let features_epoch =
         Blocking::new(&*store).exists(feature::PATH)?.map_or(-1, |stat| i64::from(stat.version));
-    let registered = Blocking::new(&*store).exists(&znode::broker::path(id))?;
-    let broker_epoch = BrokerEpoch(registered.map_or(-1, |stat| stat.czxid));
-    let found = Found { id, log_dirs, image, controller_epoch, features_epoch, broker_epoch };
+    let found = Found { id, log_dirs, image, controller_epoch, features_epoch };
     let broker = Arc::new(Broker::new(config, environment, found));
     broker.set_state(BrokerState::Recovery);
     lead(&broker, topics)?;
