@@ -4,23 +4,23 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use bytes::Bytes;
 use interop::broker::{Broker, Kind as Program, Options};
 use interop::raw::{Answer, Connection};
+use interop::wait;
 use wire::api::ApiKey;
-use wire::batch::{Limits, batches};
+use wire::batch::{Limits, Record, TimestampType, batches};
 use wire::header::{RequestHeader, decode_response_header, encode_request_header};
 use wire::messages::{
-    self, AnyMessage, FetchResponse, Kind, Message, MetadataRequest, Request,
-    decode_any,
+    self, AnyMessage, FetchResponse, InitProducerIdRequest, Kind, MetadataRequest, Request, decode_any,
 };
-use wire::types::TopicId;
+use wire::types::{Millis, TopicId};
 use wire::{Decoder, Encoder, Str};
 
 use crate::tree::Node;
 
-const ANSWER_LIMIT: Duration = Duration::from_secs(40);
+const ANSWER_LIMIT: Duration = Duration::from_secs(20);
 const CLIENT: &str = "interop";
 
 /// One of the two brokers, with what a test remembers of it.
@@ -58,6 +58,19 @@ impl Side {
         Str::from(&*self.broker.data().to_string_lossy())
     }
 
+    /// Asks until the broker gives out producer ids.
+    pub fn settle_producer_ids(&mut self, request: &InitProducerIdRequest) -> Result<()> {
+        let request = frame(1, 1, request)?;
+        wait::until("a producer id", ANSWER_LIMIT, || {
+            let Answer::Frame(bytes) = self.exchange(&request, false)? else { bail!("no answer") };
+            let mut src = Decoder::new(bytes);
+            decode_response_header(&mut src, 0)?;
+            let response = messages::InitProducerIdResponse::decode(&mut src, 1)?;
+            ensure!([0, 14, 15].contains(&response.error_code), "{}: {response:?}", self.broker.kind());
+            Ok((response.error_code == 0).then_some(()))
+        })
+    }
+
     fn exchange(&mut self, frame: &[u8], probe: bool) -> Result<Answer> {
         let mut connection = match self.connection.take() {
             Some(connection) => connection,
@@ -84,7 +97,7 @@ impl Side {
     /// What stands in for a value that may differ between any two brokers.
     fn mask(&self, field: &str, value: &str) -> String {
         let some = |what: &str| match value {
-            "null" | "-1" | "0" => value.to_owned(),
+            "null" | "-1" | "0" | "\"\"" => value.to_owned(),
             _ => format!("<{what}>"),
         };
         match field {
@@ -94,6 +107,9 @@ impl Side {
             "producer_id" => some("producer"),
             "log_append_time_ms" => some("time"),
             "total_bytes" | "usable_bytes" => some("bytes"),
+            "timestamp" if value.parse::<i64>().is_ok_and(|time| time > NOW && time < i64::MAX) => {
+                "<time>".to_owned()
+            }
             "port" if format!("127.0.0.1:{value}") == self.broker.bootstrap() => "<port>".to_owned(),
             "log_dir" if value == format!("{:?}", self.data().as_str()) => "<dir>".to_owned(),
             "topic_id" => self
@@ -101,7 +117,8 @@ impl Side {
                 .iter()
                 .find_map(|(name, id)| (format!("{id:?}") == value).then(|| format!("<id of {name}>")))
                 .unwrap_or_else(|| {
-                    if value == format!("{:?}", TopicId::default()) { "<no id>" } else { "<an id>" }.to_owned()
+                    if value == format!("{:?}", TopicId::default()) { "<no id>" } else { "<an id>" }
+                        .to_owned()
                 }),
             _ => value.to_owned(),
         }
@@ -111,6 +128,9 @@ impl Side {
 fn probe_frame() -> Result<Bytes> {
     frame(0, PROBE, &messages::ApiVersionsRequest::default())
 }
+
+/// Later than any time that a test writes, but for those it writes on purpose.
+const NOW: i64 = 1_700_100_000_000;
 
 const PROBE: i32 = 0x7072_6f62;
 
@@ -190,9 +210,8 @@ impl Lab {
     ) -> Result<[Option<R::Response>; 2]> {
         let answers =
             self.raw(case, R::API_KEY, version, |side| frame(version, 77, &build(side)).map(|f| (f, false)))?;
-        Ok(answers.map(|answer| {
-            answer.and_then(|message| message.as_any().downcast_ref::<R::Response>().cloned())
-        }))
+        Ok(answers
+            .map(|answer| answer.and_then(|message| message.as_any().downcast_ref::<R::Response>().cloned())))
     }
 
     /// Sends one request that may have no answer at all; a second one right behind it shows that.
@@ -218,9 +237,9 @@ impl Lab {
         let mut messages = Vec::new();
         for side in [&mut self.kafka, &mut self.blumfeld] {
             let (frame, probe) = build(side).with_context(|| case.to_owned())?;
-            let answer = side.exchange(&frame, probe).with_context(|| {
-                format!("{case}: key {key} v{version} to {}", side.broker.kind())
-            })?;
+            let answer = side
+                .exchange(&frame, probe)
+                .with_context(|| format!("{case}: key {key} v{version} to {}", side.broker.kind()))?;
             let (fields, message) = read_answer(side, key, version, &answer)
                 .with_context(|| format!("{case}: key {key} v{version} from {}", side.broker.kind()))?;
             seen.push(fields);
@@ -291,9 +310,9 @@ fn read_answer(
 /// The same response with records as text: codecs compress in many ways, the records are what counts.
 fn readable(mut response: FetchResponse) -> FetchResponse {
     for partition in response.responses.iter_mut().flat_map(|topic| topic.partitions.iter_mut()) {
-        if let Some(records) = &mut partition.records {
-            *records = Bytes::from(describe_records(records));
-        }
+        // Null and empty are the same to every client.
+        partition.records =
+            Some(Bytes::from(describe_records(&partition.records.take().unwrap_or_default())));
     }
     response
 }
@@ -309,7 +328,17 @@ fn describe_records(bytes: &Bytes) -> String {
         let mut header = batch.header;
         let crc = batch.verify_crc().is_ok();
         (header.crc, header.batch_length) = (0, 0);
-        let records: Vec<String> = batch.records(Limits::default()).map(|record| format!("{record:?}")).collect();
+        let appended = header.timestamp_type() == TimestampType::LogAppendTime;
+        if appended {
+            header.max_timestamp = Millis(0);
+        }
+        let records: Vec<String> = batch
+            .records(Limits::default())
+            .map(|record| match record {
+                Ok(record) if appended => format!("{:?}", Record { timestamp: Millis(0), ..record }),
+                other => format!("{other:?}"),
+            })
+            .collect();
         text.push_str(&format!("| {header:?} crc {crc} {}", records.join(" ")));
     }
     if all.position() < bytes.len() {
@@ -328,7 +357,11 @@ fn differ(case: &str, key: i16, version: i16, kafka: &Fields, blumfeld: &Fields)
     }
     let absent = || "(absent)".to_owned();
     let pairs = paths.into_iter().map(|path| {
-        (path, kafka.get(path).cloned().unwrap_or_else(absent), blumfeld.get(path).cloned().unwrap_or_else(absent))
+        (
+            path,
+            kafka.get(path).cloned().unwrap_or_else(absent),
+            blumfeld.get(path).cloned().unwrap_or_else(absent),
+        )
     });
     pairs
         .filter(|(_, kafka, blumfeld)| kafka != blumfeld)
@@ -342,4 +375,3 @@ fn differ(case: &str, key: i16, version: i16, kafka: &Fields, blumfeld: &Fields)
         })
         .collect()
 }
-

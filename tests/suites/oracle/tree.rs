@@ -22,11 +22,10 @@ pub enum Node {
 }
 
 /// The fields that name an element of a list.
-const NAMES: [&str; 18] = [
+const NAMES: [&str; 15] = [
     "name",
     "topic",
     "topic_name",
-    "topic_id",
     "partition",
     "partition_index",
     "partition_id",
@@ -38,9 +37,7 @@ const NAMES: [&str; 18] = [
     "api_key",
     "log_dir",
     "batch_index",
-    "key",
     "config_name",
-    "source",
 ];
 
 impl Node {
@@ -107,7 +104,12 @@ impl Node {
     fn name(&self, mask: &impl Fn(&str, &str) -> String) -> String {
         let Self::Struct(fields) = self else { return String::new() };
         let named = fields.iter().filter(|(name, _)| NAMES.contains(&name.as_str()));
-        let parts: Vec<String> = named.map(|(name, value)| mask(name, value.leaf())).collect();
+        let mut parts: Vec<String> = named.map(|(name, value)| mask(name, value.leaf())).collect();
+        // An id names what has no other name.
+        if parts.iter().all(|part| part == "\"\"" || part == "null" || part.parse::<i64>().is_ok()) {
+            let id = fields.iter().find(|(name, _)| name == "topic_id");
+            parts.extend(id.map(|(name, value)| mask(name, value.leaf())));
+        }
         parts.join(" ")
     }
 }
