@@ -194,6 +194,24 @@ impl FrameReader {
     }
 }
 
+/// Cuts `stream`, which arrives in pieces of at most `piece` bytes, into frames of at most `limit` bytes, as a
+/// connection does; and says what ended it, if not the end of the stream.
+#[must_use]
+pub fn split_frames(stream: &[u8], piece: usize, limit: usize) -> (Vec<Bytes>, Option<FrameError>) {
+    let mut reader = FrameReader::new(limit);
+    let mut frames = Vec::new();
+    let mut context = Context::from_waker(std::task::Waker::noop());
+    for mut arriving in stream.chunks(piece.max(1)) {
+        while !arriving.is_empty() && reader.failure.is_none() {
+            if !matches!(reader.poll_fill(&mut context, &mut arriving), Poll::Ready(Ok(Fill::Bytes(_)))) {
+                break;
+            }
+            frames.extend(std::iter::from_fn(|| reader.take()));
+        }
+    }
+    (frames, reader.failure())
+}
+
 fn checked_size(size: i32, limit: usize) -> Result<usize, FrameError> {
     match usize::try_from(size) {
         Err(_) => Err(FrameError::Negative(size)),

@@ -18,7 +18,7 @@ mod frame_reader;
 mod part_writer;
 
 pub use connection::ConnectionSettings;
-pub use frame_reader::FrameError;
+pub use frame_reader::{FrameError, split_frames};
 pub use handler::{ConnectionInfo, FrameHandler, Outcome, Reply};
 pub use part_writer::RangeMode;
 pub use range::{Part, Range, RangeSource};
