@@ -183,6 +183,10 @@ impl Broker {
         self.state.load(Ordering::Relaxed)
     }
 
+    pub(crate) fn is_shutting_down(&self) -> bool {
+        self.state() == BrokerState::ShuttingDown as u8
+    }
+
     pub(crate) fn set_state(&self, state: BrokerState) {
         self.state.store(state as u8, Ordering::Relaxed);
     }

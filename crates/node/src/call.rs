@@ -35,18 +35,40 @@ pub enum Outcome {
     Close(String),
 }
 
+/// The way back to whoever sent a request.
+pub trait ReplySink: Send {
+    /// Ends the request.
+    fn send(self: Box<Self>, outcome: Outcome);
+
+    /// Whether nobody waits for the answer any more.
+    fn is_abandoned(&self) -> bool {
+        false
+    }
+}
+
+impl<F: FnOnce(Outcome) + Send> ReplySink for F {
+    fn send(self: Box<Self>, outcome: Outcome) {
+        self(outcome);
+    }
+}
+
 /// Takes the outcome of one request, from whatever thread knows it first.
-pub struct Reply(Box<dyn FnOnce(Outcome) + Send>);
+pub struct Reply(Box<dyn ReplySink>);
 
 impl Reply {
-    /// A reply that calls `sink` once.
-    pub fn new(sink: impl FnOnce(Outcome) + Send + 'static) -> Self {
+    /// A reply by `sink`, which may be a closure.
+    pub fn new(sink: impl ReplySink + 'static) -> Self {
         Self(Box::new(sink))
     }
 
     /// Ends the request.
     pub fn send(self, outcome: Outcome) {
-        (self.0)(outcome);
+        self.0.send(outcome);
+    }
+
+    /// Whether nobody waits for the answer any more: a request that waits may end.
+    pub fn is_abandoned(&self) -> bool {
+        self.0.is_abandoned()
     }
 }
 

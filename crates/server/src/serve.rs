@@ -111,7 +111,20 @@ impl FrameHandler for BrokerNode {
                 reason: "the connection belongs to another handler".to_owned(),
             });
         };
-        self.broker.handle(&connection, frame, call::Reply::new(move |outcome| reply.send(outward(outcome))));
+        self.broker.handle(&connection, frame, call::Reply::new(Back(reply)));
+    }
+}
+
+/// The way back to the connection.
+struct Back(net::Reply);
+
+impl call::ReplySink for Back {
+    fn send(self: Box<Self>, outcome: call::Outcome) {
+        self.0.send(outward(outcome));
+    }
+
+    fn is_abandoned(&self) -> bool {
+        self.0.is_abandoned()
     }
 }
 

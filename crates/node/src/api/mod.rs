@@ -70,6 +70,11 @@ impl Answer {
         &self.call
     }
 
+    /// Whether nobody waits for the answer any more.
+    pub(crate) fn is_abandoned(&self) -> bool {
+        self.reply.is_abandoned()
+    }
+
     /// Sends a message as the answer.
     pub(crate) fn send<M: Message>(self, message: &M) {
         let outcome = match self.encode(message) {

@@ -1,6 +1,7 @@
 //! A broker in this process on a directory of its own, and calls to it.
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -9,7 +10,7 @@ use bytes::{Bytes, BytesMut};
 use metadata::embedded::EmbeddedStore;
 use node::broker::{Broker, Environment};
 use node::call::{Connection, Outcome, Reply};
-use node::clock::SystemClock;
+use node::clock::{Clock, SystemClock};
 use node::config::{EndPoint, KafkaConfig};
 use node::jobs::Inline;
 use storage::disk::FileRange;
@@ -21,15 +22,31 @@ use wire::messages::create_topics_request::{CreatableTopic, CreatableTopicConfig
 use wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
 use wire::messages::{CreateTopicsRequest, Message, ProduceRequest, Request};
 use wire::response::Part;
+use wire::types::Now;
 use wire::{Decoder, Encoder, Str};
 
 /// How long an answer may take before a test fails.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
+/// The machine's time, and what a test adds to it.
+#[derive(Default)]
+struct TestClock {
+    clock: SystemClock,
+    ahead_ms: AtomicI64,
+}
+
+impl Clock for TestClock {
+    fn now(&self) -> Now {
+        let (now, ahead_ms) = (self.clock.now(), self.ahead_ms.load(Ordering::SeqCst));
+        Now { mono_ms: now.mono_ms + ahead_ms, wall_ms: now.wall_ms + ahead_ms }
+    }
+}
+
 /// A broker and what it stands on.
 pub(crate) struct Node {
     pub(crate) broker: Arc<Broker>,
     connection: Arc<Connection>,
+    clock: Arc<TestClock>,
     // Ends after the broker, before the directory.
     _store: EmbeddedStore,
     dir: Option<TempDir>,
@@ -50,9 +67,10 @@ impl Node {
         let endpoints: Vec<EndPoint> = config.listeners.advertised.clone();
         let store = EmbeddedStore::open_file(&dir.path().join("metadata.redb")).unwrap();
         let session = store.session(Arc::new(|_| {}));
+        let clock = Arc::new(TestClock::default());
         let environment = Environment {
             store: Arc::new(session),
-            clock: Arc::new(SystemClock::new()),
+            clock: clock.clone(),
             executor: Arc::new(Inline),
             endpoints,
             seed: 7,
@@ -65,7 +83,7 @@ impl Node {
             principal: "User:ANONYMOUS".to_owned(),
             client_software: OnceLock::new(),
         });
-        Self { broker, connection, _store: store, dir: Some(dir) }
+        Self { broker, connection, clock, _store: store, dir: Some(dir) }
     }
 
     /// Stops the broker in order and starts it again on the same directory.
@@ -88,6 +106,17 @@ impl Node {
             }),
         );
         receiver
+    }
+
+    /// Hands in a frame with a reply of the test's own.
+    pub(crate) fn submit_with(&self, frame: Bytes, reply: Reply) {
+        self.broker.handle(&self.connection, frame, reply);
+    }
+
+    /// Lets time pass.
+    pub(crate) fn advance(&self, by: Duration) {
+        let by_ms = i64::try_from(by.as_millis()).unwrap();
+        self.clock.ahead_ms.fetch_add(by_ms, Ordering::SeqCst);
     }
 
     /// Sends a request and waits for its answer.

@@ -1,9 +1,10 @@
 //! Produce and fetch, list offsets, idempotence, long polls.
 
+use std::sync::mpsc::{self, Sender};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use node::call::Outcome;
+use node::call::{Outcome, Reply, ReplySink};
 use wire::batch::{BatchBuilder, Compression, batches};
 use wire::error_code::ErrorCode;
 use wire::messages::fetch_request::{FetchPartition, FetchTopic};
@@ -99,6 +100,35 @@ fn a_fetch_that_gets_too_little_is_answered_when_its_time_is_over() {
         }
     };
     assert!(matches!(outcome, Outcome::Respond(_)));
+}
+
+struct Gone(Sender<()>);
+
+impl ReplySink for Gone {
+    fn send(self: Box<Self>, _: Outcome) {}
+
+    fn is_abandoned(&self) -> bool {
+        true
+    }
+}
+
+impl Drop for Gone {
+    fn drop(&mut self) {
+        // A test that has failed no longer listens.
+        let _ = self.0.send(());
+    }
+}
+
+#[test]
+fn a_fetch_whose_client_is_gone_does_not_wait_for_as_long_as_it_wished() {
+    let node = Node::start(&[]);
+    node.create_topic("t", 1, &[]);
+    let (sender, ended) = mpsc::channel();
+    node.submit_with(frame(12, &fetch_request("t", 0, i32::MAX, 1)), Reply::new(Gone(sender)));
+    assert!(ended.try_recv().is_err());
+    node.advance(Duration::from_secs(11));
+    node.broker.poll();
+    ended.recv_timeout(PATIENCE).unwrap();
 }
 
 #[test]

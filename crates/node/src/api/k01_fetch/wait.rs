@@ -1,5 +1,6 @@
 //! A fetch that waits for more: at the high watermark of each of its partitions, and in the timer.
 
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use wire::types::Offset;
@@ -11,6 +12,10 @@ use crate::broker::Broker;
 use crate::delayed::{Delayed, Wake};
 use crate::partition::Partition;
 
+/// A parked request looks this often whether its client is still there, in milliseconds: the time it may wait is
+/// the client's to choose, and its place here is not.
+const LOOK_INTERVAL_MS: i64 = 10_000;
+
 /// Parks the request until it has what it asked for, or its time is over.
 pub(super) fn wait(broker: &Arc<Broker>, answer: Answer, plan: Plan) {
     let deadline_ms = answer.call().received.mono_ms.saturating_add(plan.max_wait_ms);
@@ -20,12 +25,14 @@ pub(super) fn wait(broker: &Arc<Broker>, answer: Answer, plan: Plan) {
         .iter()
         .filter_map(|target| broker.partition(target.topic.as_ref()?.as_str(), target.key.partition).ok())
         .collect();
+    let first_look_ms = deadline_ms.min(answer.call().received.mono_ms.saturating_add(LOOK_INTERVAL_MS));
     let waiting = Arc::new(DelayedFetch {
         id,
         deadline_ms,
+        timer_ms: AtomicI64::new(first_look_ms),
         state: Mutex::new(Some(State { answer, plan, watched: Vec::with_capacity(partitions.len()) })),
     });
-    broker.timers().add(deadline_ms, id, waiting.clone());
+    broker.timers().add(first_look_ms, id, waiting.clone());
     waiting.watch(&partitions);
     // Records may have come between the read and the watch, when nobody was there to be woken.
     waiting.wake(broker, Wake::Progress);
@@ -40,6 +47,8 @@ struct State {
 struct DelayedFetch {
     id: u64,
     deadline_ms: i64,
+    // When the timer comes next: at the deadline, or to look after the client.
+    timer_ms: AtomicI64,
     // Taken out by whoever ends the request.
     state: Mutex<Option<State>>,
 }
@@ -53,6 +62,16 @@ impl DelayedFetch {
             partition.watch_high_watermark(offset, self.id, self.clone());
             state.watched.push((partition.clone(), offset));
         }
+    }
+
+    /// Leaves the timer and the partitions.
+    fn end(&self, broker: &Broker, state: Option<State>) -> Option<(Answer, Plan)> {
+        let State { answer, plan, watched } = state?;
+        broker.timers().remove(self.timer_ms.load(Ordering::Relaxed), self.id);
+        for (partition, offset) in watched {
+            partition.unwatch_high_watermark(offset, self.id);
+        }
+        Some((answer, plan))
     }
 
     /// Stands again at those partitions that have moved since it was put there.
@@ -72,6 +91,18 @@ impl Delayed for DelayedFetch {
     fn wake(self: Arc<Self>, broker: &Arc<Broker>, why: Wake) {
         let mut guard = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(state) = guard.as_mut() else { return };
+        let now_ms = broker.now().mono_ms;
+        if why == Wake::Expired && now_ms < self.deadline_ms && !broker.is_shutting_down() {
+            if state.answer.is_abandoned() {
+                self.end(broker, guard.take());
+                return;
+            }
+            let next_ms = self.deadline_ms.min(now_ms.saturating_add(LOOK_INTERVAL_MS));
+            self.timer_ms.store(next_ms, Ordering::Relaxed);
+            drop(guard);
+            broker.timers().add(next_ms, self.id, self.clone());
+            return;
+        }
         if why == Wake::Progress {
             // Stand before looking: what comes after the look finds the waiter.
             self.watch_again(state);
@@ -80,12 +111,13 @@ impl Delayed for DelayedFetch {
         if why == Wake::Progress && !found.satisfies(&state.plan) {
             return;
         }
-        let Some(State { answer, plan, watched }) = guard.take() else { return };
-        drop(guard);
-        broker.timers().remove(self.deadline_ms, self.id);
-        for (partition, offset) in watched {
-            partition.unwatch_high_watermark(offset, self.id);
+        if why == Wake::Expired {
+            broker.metrics().expired_fetches.inc();
         }
-        respond::respond(broker, answer, &plan, found);
+        let taken = guard.take();
+        drop(guard);
+        if let Some((answer, plan)) = self.end(broker, taken) {
+            respond::respond(broker, answer, &plan, found);
+        }
     }
 }
