@@ -7,6 +7,7 @@
 mod bench;
 mod command;
 mod setup;
+mod tally;
 mod test;
 mod tidy;
 

@@ -9,6 +9,7 @@ use std::time::Instant;
 use anyhow::Result;
 
 use crate::command::{command, step};
+use crate::tally::Tally;
 use crate::{setup, tidy};
 
 /// The end-to-end suites of the package `interop`, and how many of their tests run at a time.
@@ -23,17 +24,25 @@ pub(crate) enum Depth {
     Long,
 }
 
-/// Runs all steps.
+/// Runs all steps; the last line tells how many tests passed and failed, also when a step fails.
 ///
 /// # Errors
 /// When a step fails.
 pub(crate) fn run(root: &Path, depth: Depth) -> Result<()> {
     let start = Instant::now();
+    let mut tally = Tally::default();
+    let result = steps(root, &mut tally);
+    println!("xtask test ({depth:?}): {:.0} s", start.elapsed().as_secs_f64());
+    println!("{tally}");
+    result
+}
+
+fn steps(root: &Path, tally: &mut Tally) -> Result<()> {
     let cargo = |name: &str, arguments: &[&str]| step(name, &mut command("cargo", arguments, root));
     cargo("formatting", &["fmt", "--all", "--check"])?;
     tidy::run(root)?;
     cargo("lints", &["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])?;
-    cargo("tests beside the code", &["test", "--workspace", "--quiet"])?;
+    tally.step("tests beside the code", &mut command("cargo", &["test", "--workspace", "--quiet"], root))?;
     let cache = setup::run(root)?;
     cargo("release binary", &["build", "--release", "--quiet", "--package", "blumfeld"])?;
     for (suite, threads) in SUITES {
@@ -41,8 +50,7 @@ pub(crate) fn run(root: &Path, depth: Depth) -> Result<()> {
         cargo(&format!("lints of the suite {suite}"), &lints)?;
         let mut run = command("cargo", &["test", "--package", "interop", "--test", suite, "--"], root);
         run.arg(format!("--test-threads={threads}")).env("BLUMFELD_TEST_CACHE", &cache);
-        step(&format!("suite {suite}"), &mut run)?;
+        tally.step(&format!("suite {suite}"), &mut run)?;
     }
-    println!("xtask test ({depth:?}): everything passed in {:.0} s", start.elapsed().as_secs_f64());
     Ok(())
 }
