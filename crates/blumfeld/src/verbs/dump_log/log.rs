@@ -37,8 +37,12 @@ pub(super) fn dump(
         };
         let size = batch.bytes.len() as u64;
         let valid = batch.verify_crc().is_ok();
-        let gap = next_offset.is_some_and(|expected| batch.header.base_offset.0 < expected);
-        faults += usize::from(!valid) + usize::from(gap);
+        let overlap = next_offset.filter(|expected| batch.header.base_offset.0 < *expected);
+        faults += usize::from(!valid) + usize::from(overlap.is_some());
+        if let Some(expected) = overlap {
+            let found = batch.header.base_offset;
+            writeln!(out, "The batch at position {position} begins at offset {found}, below {expected}")?;
+        }
         next_offset = Some(batch.header.next_offset().0);
         print_batch(out, &batch, position, valid, options)?;
         if valid && (options.print_data_log || options.deep_iteration) {
@@ -102,9 +106,6 @@ fn print_batch(
             "crc": it.crc, "isValid": valid,
         });
         return Ok(write_json(out, &value)?);
-    }
-    if options.skip_record_metadata {
-        return Ok(());
     }
     let horizon = it
         .delete_horizon()
@@ -172,21 +173,20 @@ fn print_record(
         });
         return Ok(write_json(out, &value)?);
     }
-    if options.skip_record_metadata {
-        writeln!(out, "{}", text(record.value.as_ref()).unwrap_or_default())?;
-        return Ok(());
+    write!(out, "|")?;
+    if !options.skip_record_metadata {
+        write!(
+            out,
+            " offset: {} {}: {} keySize: {} valueSize: {} sequence: {} headerKeys: [{}]",
+            record.offset,
+            time_name(&batch.header),
+            record.timestamp,
+            size(record.key.as_ref()),
+            size(record.value.as_ref()),
+            record.sequence,
+            keys.join(",")
+        )?;
     }
-    write!(
-        out,
-        "| offset: {} {}: {} keySize: {} valueSize: {} sequence: {} headerKeys: [{}]",
-        record.offset,
-        time_name(&batch.header),
-        record.timestamp,
-        size(record.key.as_ref()),
-        size(record.value.as_ref()),
-        record.sequence,
-        keys.join(",")
-    )?;
     if let Some(key) = text(record.key.as_ref()) {
         write!(out, " key: {key}")?;
     }

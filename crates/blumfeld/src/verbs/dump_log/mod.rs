@@ -35,7 +35,7 @@ pub(crate) struct DumpLogOptions {
     /// Check that indexes agree with their log without printing them
     #[arg(long)]
     verify_index_only: bool,
-    /// Do not print the headers of batches, only the records
+    /// Print only key and payload of records
     #[arg(long)]
     skip_record_metadata: bool,
     /// The largest batch that is looked into, in bytes
