@@ -145,7 +145,7 @@ fn write_export(nodes: &[Znode], file: &Path) -> Result<()> {
     let mut text = String::new();
     for node in nodes {
         let line = match &node.data {
-            None => json!({ "path": node.path }),
+            None => json!({ "path": node.path, "value": null }),
             Some(data) => json!({ "path": node.path, "value": std::str::from_utf8(data)? }),
         };
         text.push_str(&line.to_string());
@@ -156,7 +156,10 @@ fn write_export(nodes: &[Znode], file: &Path) -> Result<()> {
 
 /// What lives by a session, and what belongs to ZooKeeper itself.
 fn is_carried(path: &str) -> bool {
-    path != "/controller" && !path.starts_with("/brokers/ids/") && !path.starts_with("/zookeeper")
+    path != "/"
+        && path != "/controller"
+        && !path.starts_with("/brokers/ids/")
+        && !path.starts_with("/zookeeper")
 }
 
 fn blumfeld_to_kafka(how: End) -> Result<()> {
