@@ -6,6 +6,9 @@ pub(crate) const TOPIC_OPERATIONS: i32 = 0x0df8;
 /// Create, alter, describe, cluster action, describe and alter configs, idempotent write.
 pub(crate) const CLUSTER_OPERATIONS: i32 = 0x1fa0;
 
+/// What stands in place of the operations when nobody asked for them.
+pub(crate) const OPERATIONS_NOT_ASKED_FOR: i32 = i32::MIN;
+
 #[cfg(test)]
 mod tests {
     use super::*;

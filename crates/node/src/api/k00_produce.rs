@@ -77,10 +77,14 @@ fn begin(broker: &Arc<Broker>, produce: &Arc<Produce>, place: usize, work: Work,
     produce.set(place, |response| response.index = work.index);
     let metrics = broker.metrics();
     metrics.all_topics.total_produce_requests.inc();
-    if let Some(error) = work.refused {
+    let partition = broker.partition(&work.topic, work.index);
+    // That there is no such partition comes before everything that is wrong with the request.
+    if let Some(error) = work.refused
+        && !matches!(partition, Err(ErrorCode::UnknownTopicOrPartition))
+    {
         return produce.clone().appended(broker, place, AppendResult::Failed(error));
     }
-    let partition = match broker.partition(&work.topic, work.index) {
+    let partition = match partition {
         Ok(partition) => partition,
         Err(error) => {
             if error == ErrorCode::NotLeaderOrFollower {
@@ -97,6 +101,7 @@ fn begin(broker: &Arc<Broker>, produce: &Arc<Produce>, place: usize, work: Work,
         // Nobody here could ever end the transaction, and readers of committed data would wait for it.
         return produce.clone().appended(broker, place, AppendResult::Failed(ErrorCode::InvalidTxnState));
     }
+    produce.set(place, |response| response.log_start_offset = partition.log().positions().log_start.0);
     append(broker, &partition, Append { records, sink: produce.clone(), place });
 }
 
@@ -195,6 +200,17 @@ fn fill(response: &mut PartitionProduceResponse, result: AppendResult) {
             let code = errors::of_append(&error);
             response.error_code = code.code();
             response.base_offset = -1;
+            // Where the log begins is told with those errors that the batch itself is at fault for.
+            if matches!(
+                code,
+                ErrorCode::CorruptMessage
+                    | ErrorCode::MessageTooLarge
+                    | ErrorCode::RecordListTooLarge
+                    | ErrorCode::NotLeaderOrFollower
+                    | ErrorCode::KafkaStorageError
+            ) {
+                response.log_start_offset = -1;
+            }
             if let AppendError::Invalid(invalid) = &error {
                 let record_errors = invalid.record_errors().iter().map(|it| BatchIndexAndErrorMessage {
                     batch_index: it.batch_index,

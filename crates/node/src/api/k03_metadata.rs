@@ -16,7 +16,7 @@ use wire::messages::metadata_response::{
 use wire::messages::{MetadataRequest, MetadataResponse};
 use wire::types::{BrokerId, TopicId};
 
-use super::authorized::{CLUSTER_OPERATIONS, TOPIC_OPERATIONS};
+use super::authorized::{CLUSTER_OPERATIONS, OPERATIONS_NOT_ASKED_FOR, TOPIC_OPERATIONS};
 use crate::broker::Broker;
 use crate::call::Call;
 use crate::drive::auto_create;
@@ -143,23 +143,26 @@ impl Lookup<'_> {
             error_code: error.code(),
             is_internal: topic_name::is_internal(&name),
             name: Some(name),
+            topic_authorized_operations: self.operations(),
             ..MetadataResponseTopic::default()
         }
     }
 
+    /// What the client may do with a topic, known or not: everything.
+    fn operations(&self) -> i32 {
+        if self.operations { TOPIC_OPERATIONS } else { OPERATIONS_NOT_ASKED_FOR }
+    }
+
     fn found(&self, topic: &TopicImage) -> MetadataResponseTopic {
         let partitions = topic.partitions.iter().map(|(index, it)| self.partition(*index, it)).collect();
-        let mut found = MetadataResponseTopic {
+        MetadataResponseTopic {
             name: Some(Str::from(topic.name.as_str())),
             topic_id: topic.id,
             is_internal: topic_name::is_internal(topic.name.as_str()),
             partitions,
+            topic_authorized_operations: self.operations(),
             ..MetadataResponseTopic::default()
-        };
-        if self.operations {
-            found.topic_authorized_operations = TOPIC_OPERATIONS;
         }
-        found
     }
 
     fn partition(&self, index: i32, it: &PartitionImage) -> MetadataResponsePartition {

@@ -33,7 +33,6 @@ pub(crate) fn handle(broker: &Arc<Broker>, answer: Answer, request: CreateTopics
     let gather = Gather::new(count, move |results: Vec<CreatableTopicResult>| {
         answer.send(&response(results));
     });
-    let mut reported = BTreeSet::new();
     for (at, topic) in request.topics.into_iter().enumerate() {
         let checked = if doubled.contains(&topic.name) {
             Err(Refusal::new(ErrorCode::InvalidRequest, "Found multiple entries for this topic."))
@@ -41,10 +40,6 @@ pub(crate) fn handle(broker: &Arc<Broker>, answer: Answer, request: CreateTopics
             check(broker, &image, &topic)
         };
         match checked {
-            // A name that stands twice is answered once, as Kafka does.
-            Err(_) if doubled.contains(&topic.name) && !reported.insert(topic.name.clone()) => {
-                gather.skip(at)
-            }
             Err(refusal) => gather.put(at, failed(&topic, &refusal)),
             Ok(new) if validate_only => gather.put(at, created(broker, &new, TopicId::ZERO)),
             Ok(new) => {
@@ -54,7 +49,9 @@ pub(crate) fn handle(broker: &Arc<Broker>, answer: Answer, request: CreateTopics
                     gather.put(
                         at,
                         match outcome {
-                            Ok(_) if timed_out => failed(&topic, &Refusal::timed_out()),
+                            Ok(topic_id) if timed_out => {
+                                CreatableTopicResult { topic_id, ..failed(&topic, &Refusal::timed_out()) }
+                            }
                             Ok(id) => created(&broker_then, &created_as, id),
                             Err(refusal) => failed(&topic, &refusal),
                         },
@@ -100,6 +97,7 @@ fn created(broker: &Broker, new: &NewTopic, id: TopicId) -> CreatableTopicResult
         num_partitions: i32::try_from(new.assignment.len()).unwrap_or(i32::MAX),
         replication_factor: i16::try_from(replicas).unwrap_or(i16::MAX),
         configs: Some(configs.collect()),
+        error_message: None,
         ..CreatableTopicResult::default()
     }
 }

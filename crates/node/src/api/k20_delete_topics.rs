@@ -40,7 +40,8 @@ pub(crate) fn handle(broker: &Arc<Broker>, answer: Answer, request: DeleteTopics
         match find(&image, &topic) {
             Err(error) => gather.put(at, result(&topic, &Err(Refusal::code(error)))),
             Ok(found) => {
-                let told = Named { name: Some(Str::from(found.name.as_str())), id: found.id };
+                // The id is told to those who asked by id.
+                let told = Named { name: Some(Str::from(found.name.as_str())), id: topic.id };
                 // Of two entries for one topic the first carries the outcome.
                 if !begun.insert(TopicName::clone(&found.name)) {
                     gather.put(at, result(&told, &Ok(())));
@@ -79,7 +80,7 @@ fn refuse_all(broker: &Broker, named: &[Named], version: i16) -> Option<ErrorCod
 fn find(image: &MetadataImage, topic: &Named) -> Result<Arc<TopicImage>, ErrorCode> {
     match &topic.name {
         Some(name) => image.topic(name).cloned().ok_or(ErrorCode::UnknownTopicOrPartition),
-        None if topic.id.is_zero() => Err(ErrorCode::UnknownTopicId),
+        None if topic.id.is_zero() => Err(ErrorCode::TopicAuthorizationFailed),
         None => image.topic_by_id(topic.id).cloned().ok_or(ErrorCode::UnknownTopicId),
     }
 }

@@ -23,7 +23,6 @@ pub(crate) fn handle(
 ) -> DescribeClusterResponse {
     let mut response = DescribeClusterResponse::default();
     if call.version() >= 1 {
-        response.endpoint_type = request.endpoint_type;
         let refused = match request.endpoint_type {
             BROKERS => None,
             CONTROLLERS => Some((

@@ -11,6 +11,7 @@ use kernel::metadata_image::{BrokerInfo, Endpoint, MetadataImage, PartitionImage
 use metadata::store::{Blocking, CreateMode, Op, OpResult, Request, Response, Store, StoreError, Value};
 use metadata::znode::config::ConfigEntity;
 use metadata::znode::controller::Controller;
+use metadata::znode::feature::{Features, Format};
 use metadata::znode::partition_state::{self, PartitionState};
 use metadata::znode::topic::{self, TopicAssignment};
 use metadata::znode::{self, broker::BrokerRegistration};
@@ -70,8 +71,7 @@ pub fn start(config: KafkaConfig, environment: Environment) -> Result<Arc<Broker
         .with_cluster_id(&cluster_id)
         .with_broker(id, registration)
         .with_controller(Some(id));
-    let features_epoch =
-        Blocking::new(&*store).exists(feature::PATH)?.map_or(-1, |stat| i64::from(stat.version));
+    let features_epoch = features_epoch(&*store)?;
     let found = Found { id, log_dirs, image, controller_epoch, features_epoch };
     let broker = Arc::new(Broker::new(config, environment, found));
     broker.set_state(BrokerState::Recovery);
@@ -99,6 +99,16 @@ fn find_cluster_id(store: &dyn Store, of_dirs: Option<&str>, seed: u64) -> Resul
     calls.ensure_path("/cluster")?;
     calls.create(cluster_id::PATH, cluster_id::encode(&id), CreateMode::Persistent)?;
     Ok(id)
+}
+
+/// The version of the finalized features; a new cluster begins with none of them, at 0.
+fn features_epoch(store: &dyn Store) -> Result<i64, StartError> {
+    let calls = Blocking::new(store);
+    if let Some(stat) = calls.exists(feature::PATH)? {
+        return Ok(i64::from(stat.version));
+    }
+    calls.create(feature::PATH, Features::none(Format::V2, true).encode(), CreateMode::Persistent)?;
+    Ok(0)
 }
 
 /// The broker's id: the configured one, else that of the directories, else one that is drawn.

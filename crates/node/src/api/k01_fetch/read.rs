@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use storage::disk::FileRange;
+use storage::log_config::TopicCompression;
 use storage::partition_log::{LogRead, ReadBound};
 use storage::txn_index::AbortedTxn;
+use wire::batch::CompressionType;
 use wire::error_code::ErrorCode;
 use wire::types::{BrokerId, LeaderEpoch, Offset};
 
@@ -12,6 +14,9 @@ use super::plan::{FIRST_SERVED_VERSION, Plan, TOPIC_ID_VERSION, Target};
 use crate::api::errors;
 use crate::broker::Broker;
 use crate::partition::Partition;
+
+/// The first version whose consumers know zstd (KIP-110).
+const FIRST_VERSION_WITH_ZSTD: i16 = 10;
 
 /// What one partition is answered.
 #[derive(Debug)]
@@ -39,6 +44,11 @@ impl PartitionAnswer {
             records: None,
             current_leader: None,
         }
+    }
+
+    /// A partition that is not read at all: Kafka's list of aborted transactions is empty then, not null.
+    fn refused(error: ErrorCode) -> Self {
+        Self { aborted: Some(Vec::new()), ..Self::failed(error) }
     }
 
     /// The number of bytes of records.
@@ -84,7 +94,7 @@ fn read_target(
     first: bool,
 ) -> PartitionAnswer {
     let Some(topic) = &target.topic else {
-        return PartitionAnswer::failed(ErrorCode::UnknownTopicId);
+        return PartitionAnswer::refused(ErrorCode::UnknownTopicId);
     };
     let failed = |error| {
         // Old consumers do not know the error of a failed disk; they would stop instead of asking again.
@@ -97,6 +107,9 @@ fn read_target(
     };
     let partition = match broker.partition(topic.as_str(), target.key.partition) {
         Ok(partition) => partition,
+        Err(ErrorCode::UnknownTopicOrPartition) => {
+            return PartitionAnswer::refused(ErrorCode::UnknownTopicOrPartition);
+        }
         Err(error) => return failed(error),
     };
     if let kernel::fetch::session::TopicRef::Id(id) = target.key.topic
@@ -117,7 +130,8 @@ fn read_partition(
     first: bool,
 ) -> Result<PartitionAnswer, ErrorCode> {
     let asked = target.asked;
-    partition.check_leader(asked.current_leader_epoch)?;
+    // Any negative epoch stands for none.
+    partition.check_leader(asked.current_leader_epoch.max(LeaderEpoch::UNKNOWN))?;
     if plan.replica_id.0 >= 0 {
         // This broker is the only replica: whoever else claims to be one is not in the assignment.
         let knows_epoch = asked.current_leader_epoch != LeaderEpoch::UNKNOWN;
@@ -127,6 +141,11 @@ fn read_partition(
         return Err(ErrorCode::UnsupportedVersion);
     }
     let log = partition.log();
+    if plan.version < FIRST_VERSION_WITH_ZSTD
+        && log.config().compression_type == TopicCompression::Codec(CompressionType::Zstd)
+    {
+        return Ok(PartitionAnswer::refused(ErrorCode::UnsupportedCompressionType));
+    }
     if asked.last_fetched_epoch != LeaderEpoch::UNKNOWN
         && let Some(diverging) = diverging(partition, plan, target)?
     {
