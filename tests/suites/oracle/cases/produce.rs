@@ -173,7 +173,7 @@ fn refused_batches(lab: &mut Lab) -> Result<()> {
         let mut wrong = BytesMut::from(&body[..]);
         // The offset delta of the first record.
         wrong[3] = 2;
-        produce("one", 0, 1, Some(changed(|d| d.body = Some(wrong.clone().freeze()))))
+        produce("odd", 1, 1, Some(changed(|d| d.body = Some(wrong.clone().freeze()))))
     })
 }
 
