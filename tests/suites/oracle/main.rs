@@ -1,6 +1,7 @@
 //! Every request that Blumfeld serves, in every version, valid and malformed, sent to a real Kafka 3.9 and to
 //! Blumfeld: the answers are the same field by field, but for what `docs/compatibility.md` explains.
 
+#![allow(clippy::type_complexity, reason = "a table of cases is read as it stands")]
 #![allow(unreachable_pub, reason = "modules of one test share what they need")]
 #![allow(clippy::indexing_slicing, reason = "a test that panics has failed")]
 
