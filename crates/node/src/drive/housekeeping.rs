@@ -38,16 +38,23 @@ pub(crate) struct Schedule(Mutex<Vec<Entry>>);
 impl Schedule {
     /// The schedule of a broker that starts now.
     pub(crate) fn new(config: &KafkaConfig, now: Now) -> Self {
-        let first_ms = now.mono_ms.saturating_add(config.log_initial_task_delay_ms);
+        let initial_ms = config.log_initial_task_delay_ms;
+        let watermarks_ms = config.replica_high_watermark_checkpoint_interval_ms;
+        let expiry_ms = i64::from(config.producer_id_expiration_check_interval_ms);
+        // The tasks of the logs begin after log.initial.task.delay.ms, the others after their own interval.
         let entries = [
-            (Task::Retention, config.log_retention_check_interval_ms),
-            (Task::Flush, config.log_flush_scheduler_interval_ms),
-            (Task::RecoveryPoints, config.log_flush_offset_checkpoint_interval_ms),
-            (Task::LogStarts, config.log_flush_start_offset_checkpoint_interval_ms),
-            (Task::HighWatermarks, config.replica_high_watermark_checkpoint_interval_ms),
-            (Task::ProducerExpiry, i64::from(config.producer_id_expiration_check_interval_ms)),
+            (Task::Retention, config.log_retention_check_interval_ms, initial_ms),
+            (Task::Flush, config.log_flush_scheduler_interval_ms, initial_ms),
+            (Task::RecoveryPoints, config.log_flush_offset_checkpoint_interval_ms, initial_ms),
+            (Task::LogStarts, config.log_flush_start_offset_checkpoint_interval_ms, initial_ms),
+            (Task::HighWatermarks, watermarks_ms, watermarks_ms),
+            (Task::ProducerExpiry, expiry_ms, expiry_ms),
         ];
-        let entry = |(task, interval_ms)| Entry { task, interval_ms, due_ms: first_ms };
+        let entry = |(task, interval_ms, first_ms)| Entry {
+            task,
+            interval_ms,
+            due_ms: now.mono_ms.saturating_add(first_ms),
+        };
         Self(Mutex::new(entries.into_iter().map(entry).collect()))
     }
 
@@ -108,11 +115,15 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_due_before_the_initial_delay_and_everything_after() {
+    fn the_tasks_of_the_logs_begin_after_the_initial_delay_and_the_others_after_their_interval() {
         let schedule = schedule();
-        assert_eq!(schedule.next_due(), Some(30_001));
-        assert_eq!(schedule.take_due(30_000), []);
-        assert_eq!(schedule.take_due(30_001).len(), 6);
+        assert_eq!(schedule.next_due(), Some(5_001));
+        assert_eq!(schedule.take_due(5_000), []);
+        assert_eq!(schedule.take_due(5_001), [Task::HighWatermarks]);
+        assert_eq!(schedule.take_due(30_000), [Task::HighWatermarks]);
+        assert_eq!(schedule.take_due(30_001).len(), 4);
+        assert!(!schedule.take_due(599_000).contains(&Task::ProducerExpiry));
+        assert!(schedule.take_due(600_001).contains(&Task::ProducerExpiry));
     }
 
     #[test]
