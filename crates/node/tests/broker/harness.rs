@@ -1,6 +1,7 @@
 //! A broker in this process on a directory of its own, and calls to it.
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, OnceLock};
@@ -92,6 +93,19 @@ impl Node {
         let dir = self.dir.take().unwrap();
         drop(self);
         Self::start_on(dir, settings)
+    }
+
+    /// As after `kill -9`: nothing is closed; `edit` sees the log directory before the next start.
+    pub(crate) fn restart_killed(mut self, settings: &[(&str, &str)], edit: impl FnOnce(&Path)) -> Self {
+        let dir = self.dir.take().unwrap();
+        drop(self);
+        edit(&dir.path().join("logs"));
+        Self::start_on(dir, settings)
+    }
+
+    /// The log directory.
+    pub(crate) fn logs(&self) -> PathBuf {
+        self.dir.as_ref().unwrap().path().join("logs")
     }
 
     /// Hands in a frame; the outcome comes when it comes.

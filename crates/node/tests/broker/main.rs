@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
+mod cases_batches;
+mod cases_tools;
 mod configs;
 mod details;
 mod harness;

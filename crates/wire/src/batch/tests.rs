@@ -54,6 +54,7 @@ fn offset_and_leader_epoch_are_stamped_outside_the_checksum() {
     assert_eq!(stamped[21..], unhex(PRODUCED)[21..HEADER_LEN]);
 }
 
+/// segmentio/kafka-go#813, KAFKA-5490.
 #[test]
 fn an_emptied_batch_is_read_as_no_records_and_keeps_its_range() {
     let batch = Batch::parse(&unhex(EMPTIED)).unwrap();

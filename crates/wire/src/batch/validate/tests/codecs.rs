@@ -126,6 +126,7 @@ fn lz4_frame(info: FrameInfo, data: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
+/// apache/kafka#22162.
 #[test]
 fn lz4_options_that_kafkas_writer_never_uses_are_read() {
     let info = FrameInfo::new;
@@ -150,6 +151,7 @@ fn lz4_options_that_kafkas_writer_never_uses_are_read() {
     }
 }
 
+/// apache/kafka#22162 and, for the checksum of the frame header, KIP-57, dpkp/kafka-python#522.
 #[test]
 fn a_wrong_content_checksum_of_lz4_is_not_noticed_but_others_are() {
     let info = FrameInfo::new().block_mode(BlockMode::Independent);
@@ -167,6 +169,7 @@ fn a_wrong_content_checksum_of_lz4_is_not_noticed_but_others_are() {
     assert_eq!(refusal(carried(CompressionType::Lz4, &body), &rules()), Rejection::InvalidRecord);
 }
 
+/// apache/kafka#22162.
 #[test]
 fn lz4_frames_of_dependent_blocks_are_refused_as_no_java_consumer_reads_them() {
     let body = lz4_frame(FrameInfo::new().block_mode(BlockMode::Linked), &plain());
@@ -175,6 +178,7 @@ fn lz4_frames_of_dependent_blocks_are_refused_as_no_java_consumer_reads_them() {
     assert_eq!(error.to_string(), "compressed records cannot be read: lz4: blocks depend on each other");
 }
 
+/// eapache/go-xerial-snappy#2.
 #[test]
 fn a_snappy_block_that_points_past_the_end_is_refused() {
     let body = compress(Compression::Snappy, &plain()).unwrap();
