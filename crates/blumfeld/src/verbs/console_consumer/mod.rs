@@ -102,7 +102,9 @@ pub(crate) fn run(options: &ConsoleConsumerOptions) -> Result<(), VerbError> {
             () = interrupted() => Ok(()),
         }
     });
-    eprintln!("Processed a total of {} messages", printer.printed);
+    if !result.as_ref().is_err_and(VerbError::is_broken_pipe) {
+        eprintln!("Processed a total of {} messages", printer.printed);
+    }
     result
 }
 
