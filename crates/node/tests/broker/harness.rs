@@ -201,10 +201,13 @@ pub(crate) fn answer<M: Message>(receiver: &Receiver<Outcome>, version: i16) -> 
     let key = ApiKey::from_code(M::API_KEY).unwrap();
     let correlation_id = decode_response_header(&mut decoder, key.response_header_version(version)).unwrap();
     assert_eq!(correlation_id, 42);
-    M::decode(&mut decoder, version).unwrap()
+    let message = M::decode(&mut decoder, version).unwrap();
+    assert_eq!(decoder.remaining(), 0, "{} v{version} has bytes behind its last field", M::NAME);
+    message
 }
 
-fn joined(parts: &[Part<FileRange>]) -> Bytes {
+/// The bytes of an answer, file ranges read.
+pub(crate) fn joined(parts: &[Part<FileRange>]) -> Bytes {
     let mut bytes = BytesMut::new();
     for part in parts {
         match part {
