@@ -176,7 +176,7 @@ fn blumfeld_to_kafka(how: End) -> Result<()> {
     settings.push(("log.dirs", &data));
     let mut kafka = Broker::prepare(Kind::Kafka, Options::with(&settings))?;
     let mut zookeeper = ZookeeperClient::connect(&kafka.zookeeper()?.address())?;
-    for node in read_export(&file)?.iter().filter(|node| node.path != "/") {
+    for node in read_export(&file)? {
         zookeeper.create(&node.path, node.data.as_deref())?;
     }
     kafka.resume()?;
