@@ -72,17 +72,6 @@ fn run(verb: Verb) -> (&'static str, Result<(), VerbError>) {
     }
 }
 
-/// The options of `dump-log` for `path`, as if typed.
-#[cfg(test)]
-pub(crate) fn parse_dump_log(path: &std::path::Path, arguments: &[&str]) -> dump_log::DumpLogOptions {
-    let files = ["blumfeld", "dump-log", "--files"].map(OsString::from).into_iter();
-    let line = files.chain([path.as_os_str().to_owned()]).chain(arguments.iter().map(OsString::from));
-    match Cli::try_parse_from(line).unwrap().verb {
-        Verb::DumpLog(options) => options,
-        other => panic!("{other:?}"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,7 +5,10 @@
 use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
 use std::time::{Duration, Instant};
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
+use serde_json::{Value, json};
 
 /// The forms of output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -64,6 +67,14 @@ pub(crate) fn stdout() -> BufWriter<Stdout> {
 pub(crate) fn write_json(out: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {
     serde_json::to_writer(&mut *out, value).map_err(io::Error::from)?;
     out.write_all(b"\n")
+}
+
+/// Bytes as JSON: text as a string; what is no text as an object with its base64.
+pub(crate) fn bytes_json(bytes: &[u8]) -> Value {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Value::from(text),
+        Err(_) => json!({ "base64": STANDARD.encode(bytes) }),
+    }
 }
 
 /// Rows under a header, each column as wide as its longest cell.

@@ -3,8 +3,6 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use wire::batch::{Header, NO_TIMESTAMP};
@@ -13,7 +11,7 @@ use super::ConsoleConsumerOptions;
 use crate::cluster::fetcher::Fetched;
 use crate::cluster::settings::{key_and_value, read_properties};
 use crate::error::VerbError;
-use crate::output::{StreamFormat, write_json};
+use crate::output::{StreamFormat, bytes_json, write_json};
 
 /// How bytes are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -194,7 +192,7 @@ impl RecordFormat {
 
     fn to_json(&self, topic: &str, fetched: &Fetched) -> Result<Value, VerbError> {
         let record = &fetched.record;
-        let header = |header: &Header| json!({ "key": text_json(&header.key), "value": header.value.as_ref().map(text_json) });
+        let header = |header: &Header| json!({ "key": bytes_json(&header.key), "value": header.value.as_deref().map(bytes_json) });
         Ok(json!({
             "topic": topic,
             "partition": fetched.partition,
@@ -210,15 +208,7 @@ impl RecordFormat {
 
 fn value_json(deserializer: Deserializer, bytes: Option<&Bytes>) -> Result<Value, VerbError> {
     let Some(bytes) = bytes else { return Ok(Value::Null) };
-    Ok(deserializer.number(bytes)?.map_or_else(|| text_json(bytes), Value::from))
-}
-
-/// Text as a string; bytes that are no text as an object with their base64.
-fn text_json(bytes: &Bytes) -> Value {
-    match std::str::from_utf8(bytes) {
-        Ok(text) => Value::from(text),
-        Err(_) => json!({ "base64": STANDARD.encode(bytes) }),
-    }
+    Ok(deserializer.number(bytes)?.map_or_else(|| bytes_json(bytes), Value::from))
 }
 
 #[cfg(test)]

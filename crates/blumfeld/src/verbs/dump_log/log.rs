@@ -1,120 +1,130 @@
 //! A `.log`: its batches in order, and on request their records.
 
-use std::fs::File;
-use std::io::{BufReader, Read, Write};
 use std::path::Path;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::{Value, json};
-use wire::batch::{Batch, BatchHeader, HEADER_LEN, LOG_OVERHEAD, Limits, Record, TimestampType};
+use storage::disk::{Disk, DiskFile, OpenOptions, RealDisk};
+use storage::segment::{BatchScan, FileBatch, ScanError};
+use wire::batch::control::{EndTxnMarker, MarkerType};
+use wire::batch::{Batch, BatchHeader, CompressionType, Limits, Record};
 
-use super::DumpLogOptions;
-use super::index::base_offset;
+use super::report::Report;
+use super::{DumpLogOptions, base_offset};
 use crate::error::VerbError;
-use crate::output::{Progress, StreamFormat, write_json};
+use crate::output::{Progress, bytes_json};
 
-/// Prints a log; returns the number of faults.
+/// Bytes that are read at a time.
+const READ_AHEAD: usize = 256 << 10;
+
+/// Prints and checks a log.
 pub(super) fn dump(
-    out: &mut dyn Write,
     path: &Path,
     options: &DumpLogOptions,
+    report: &mut Report<'_>,
     progress: &mut Progress,
-) -> Result<usize, VerbError> {
-    let file = File::open(path).map_err(|error| VerbError::file(path, error))?;
-    let length = file.metadata().map_err(|error| VerbError::file(path, error))?.len().min(options.max_bytes);
-    if options.format.output == StreamFormat::Kafka {
-        writeln!(out, "Log starting offset: {}", base_offset(path))?;
-    }
-    let mut input = BufReader::with_capacity(1 << 20, file);
-    let mut position = 0_u64;
-    let mut faults = 0;
-    let mut next_offset = None;
-    while length.saturating_sub(position) >= HEADER_LEN as u64 {
-        progress.show(|| format!("{}: {position} of {length} bytes", path.display()));
-        let Some(batch) = next_batch(&mut input, length - position).map_err(|e| VerbError::file(path, e))?
-        else {
-            break;
-        };
-        let size = batch.bytes.len() as u64;
-        let valid = batch.verify_crc().is_ok();
-        let overlap = next_offset.filter(|expected| batch.header.base_offset.0 < *expected);
-        faults += usize::from(!valid) + usize::from(overlap.is_some());
-        if let Some(expected) = overlap {
-            let found = batch.header.base_offset;
-            writeln!(out, "The batch at position {position} begins at offset {found}, below {expected}")?;
+) -> Result<(), VerbError> {
+    let file = RealDisk.open(path, OpenOptions::READ).map_err(|error| report.failed(error))?;
+    let length = file.len().map_err(|error| report.failed(error))?;
+    let end = length.min(options.max_bytes);
+    report.note(&format!("Log starting offset: {}", base_offset(path)))?;
+    let mut scan = BatchScan::new(file.clone(), 0, end, READ_AHEAD);
+    let mut next_offset = base_offset(path);
+    loop {
+        match scan.next_batch() {
+            Ok(Some(batch)) => {
+                let valid = match scan.verify_crc(&batch) {
+                    Ok(()) => true,
+                    Err(ScanError::Io(error)) => return Err(report.failed(error)),
+                    Err(_) => false,
+                };
+                dump_batch(&file, &batch, valid, options, report)?;
+                if batch.header.base_offset.0 < next_offset {
+                    report
+                        .fault(&format!("offset {} comes after it was passed", batch.header.base_offset))?;
+                }
+                next_offset = batch.header.next_offset().0;
+            }
+            Ok(None) => break,
+            Err(ScanError::Io(error)) => return Err(report.failed(error)),
+            Err(error) => {
+                if !is_room(&file, scan.position(), end).map_err(|error| report.failed(error))? {
+                    report.fault(&error.to_string())?;
+                }
+                break;
+            }
         }
-        next_offset = Some(batch.header.next_offset().0);
-        print_batch(out, &batch, position, valid, options)?;
-        if valid && (options.print_data_log || options.deep_iteration) {
-            faults += print_records(out, &batch, options)?;
-        }
-        position += size;
+        progress.show(|| format!("{}: {} of {end} bytes", path.display(), scan.position()));
     }
-    let rest = length.saturating_sub(position);
+    let rest = length.saturating_sub(scan.position());
     if rest > 0 && options.max_bytes == u64::MAX {
-        writeln!(
-            out,
-            "Found {rest} invalid bytes at the end of {}",
-            path.file_name().unwrap_or_default().to_string_lossy()
-        )?;
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        report.note(&format!("Found {rest} invalid bytes at the end of {name}"))?;
     }
-    Ok(faults)
+    Ok(())
 }
 
-/// The next whole batch; none if what follows is none, or is cut off.
-fn next_batch(input: &mut impl Read, left: u64) -> std::io::Result<Option<Batch>> {
-    let mut start = [0; HEADER_LEN];
-    input.read_exact(&mut start)?;
-    let Ok(header) = BatchHeader::parse(&start) else { return Ok(None) };
-    let size = header.size_in_bytes();
-    if size < HEADER_LEN.max(LOG_OVERHEAD) || size as u64 > left {
-        return Ok(None);
-    }
-    let mut bytes = start.to_vec();
-    // The size is within the file, so no more is read than there is.
-    input.take((size - HEADER_LEN) as u64).read_to_end(&mut bytes)?;
-    Ok(Batch::parse(&Bytes::from(bytes)).ok())
+/// Whether zeros lie at `position`: the room of a log that was preallocated.
+fn is_room(file: &Arc<dyn DiskFile>, position: u64, end: u64) -> std::io::Result<bool> {
+    let mut bytes = [0; 64];
+    let read = file.read_at(&mut bytes, position)?;
+    let within = usize::try_from(end.saturating_sub(position)).unwrap_or(usize::MAX).min(read);
+    Ok(bytes.iter().take(within).all(|byte| *byte == 0))
 }
 
-fn codec(batch: &Batch) -> &'static str {
-    batch.header.compression().map_or("unknown", wire::batch::CompressionType::name)
-}
-
-fn time_name(header: &BatchHeader) -> &'static str {
-    match header.timestamp_type() {
-        TimestampType::CreateTime => "CreateTime",
-        TimestampType::LogAppendTime => "LogAppendTime",
-    }
-}
-
-fn print_batch(
-    out: &mut dyn Write,
-    batch: &Batch,
-    position: u64,
+fn dump_batch(
+    file: &Arc<dyn DiskFile>,
+    batch: &FileBatch,
     valid: bool,
     options: &DumpLogOptions,
+    report: &mut Report<'_>,
 ) -> Result<(), VerbError> {
-    let it = &batch.header;
-    if options.format.output == StreamFormat::Json {
-        let value = json!({
-            "baseOffset": it.base_offset.0, "lastOffset": it.last_offset().0, "count": it.records_count,
-            "baseSequence": it.base_sequence, "lastSequence": it.last_sequence(),
-            "producerId": it.producer_id, "producerEpoch": it.producer_epoch,
-            "partitionLeaderEpoch": it.partition_leader_epoch.0, "isTransactional": it.is_transactional(),
-            "isControl": it.is_control(), "position": position, "timestampType": time_name(it),
-            "maxTimestamp": it.max_timestamp.0, "size": it.size_in_bytes(), "compression": codec(batch),
-            "crc": it.crc, "isValid": valid,
-        });
-        return Ok(write_json(out, &value)?);
+    let (header, position) = (&batch.header, batch.position);
+    report.entry(|| batch_line(header, position, valid), || batch_json(header, position, valid))?;
+    if !valid {
+        report.fault(&format!("the checksum of the batch at position {position} is wrong"))?;
+        return Ok(());
     }
-    let horizon = it
-        .delete_horizon()
-        .map_or_else(|| "OptionalLong.empty".to_owned(), |at| format!("OptionalLong[{at}]"));
-    writeln!(
-        out,
-        "baseOffset: {} lastOffset: {} count: {} baseSequence: {} lastSequence: {} producerId: {} producerEpoch: {} \
-         partitionLeaderEpoch: {} isTransactional: {} isControl: {} deleteHorizonMs: {horizon} position: {position} \
-         {}: {} size: {} magic: 2 compresscodec: {} crc: {} isvalid: {valid}",
+    if !options.is_deep() {
+        return Ok(());
+    }
+    // The scan has seen that the file holds the whole batch.
+    let mut bytes = vec![0; header.size_in_bytes()];
+    file.read_exact_at(&mut bytes, position).map_err(|error| report.failed(error))?;
+    let records = Batch::parse(&Bytes::from(bytes)).map(|batch| {
+        let marker = EndTxnMarker::read(&batch);
+        (marker, batch.records(Limits::default()))
+    });
+    let unreadable =
+        |error| format!("the records of the batch at position {position} cannot be read: {error}");
+    let (marker, records) = match records {
+        Ok((Ok(marker), records)) => (marker, records),
+        Ok((Err(error), _)) | Err(error) => return Ok(report.fault(&unreadable(error))?),
+    };
+    for record in records {
+        match record {
+            Ok(record) => report.entry(
+                || record_line(header, &record, marker, options),
+                || record_json(header, &record, marker, options.print_data_log),
+            )?,
+            Err(error) => report.fault(&unreadable(error))?,
+        }
+    }
+    Ok(())
+}
+
+fn codec(header: &BatchHeader) -> &'static str {
+    header.compression().map_or("unknown", CompressionType::name)
+}
+
+fn batch_line(it: &BatchHeader, position: u64, valid: bool) -> String {
+    let horizon = it.delete_horizon();
+    let horizon = horizon.map_or_else(|| "OptionalLong.empty".to_owned(), |at| format!("OptionalLong[{at}]"));
+    format!(
+        "baseOffset: {} lastOffset: {} count: {} baseSequence: {} lastSequence: {} producerId: {} \
+         producerEpoch: {} partitionLeaderEpoch: {} isTransactional: {} isControl: {} deleteHorizonMs: {horizon} \
+         position: {position} {}: {} size: {} magic: {} compresscodec: {} crc: {} isvalid: {valid}",
         it.base_offset,
         it.last_offset(),
         it.records_count,
@@ -125,129 +135,111 @@ fn print_batch(
         it.partition_leader_epoch,
         it.is_transactional(),
         it.is_control(),
-        time_name(it),
+        it.timestamp_type().name(),
         it.max_timestamp,
         it.size_in_bytes(),
-        codec(batch),
+        it.magic,
+        codec(it),
         it.crc,
-    )?;
-    Ok(())
+    )
 }
 
-/// Prints the records of a batch, or only reads them; returns the number of faults.
-fn print_records(out: &mut dyn Write, batch: &Batch, options: &DumpLogOptions) -> Result<usize, VerbError> {
-    // What a batch may grow to follows from the largest batch that is looked into, with room for a good codec.
-    let limits = Limits { max_decompressed_bytes: options.max_message_size.saturating_mul(100) };
-    for record in batch.records(limits) {
-        match record {
-            Ok(record) if options.print_data_log => print_record(out, batch, &record, options)?,
-            Ok(_) => {}
-            Err(error) => {
-                writeln!(
-                    out,
-                    "| the records of the batch at offset {} cannot be read: {error}",
-                    batch.header.base_offset
-                )?;
-                return Ok(1);
+fn batch_json(it: &BatchHeader, position: u64, valid: bool) -> Value {
+    json!({
+        "type": "batch",
+        "baseOffset": it.base_offset.0,
+        "lastOffset": it.last_offset().0,
+        "count": it.records_count,
+        "baseSequence": it.base_sequence,
+        "lastSequence": it.last_sequence(),
+        "producerId": it.producer_id,
+        "producerEpoch": it.producer_epoch,
+        "partitionLeaderEpoch": it.partition_leader_epoch.0,
+        "isTransactional": it.is_transactional(),
+        "isControl": it.is_control(),
+        "deleteHorizonMs": it.delete_horizon().map(|at| at.0),
+        "position": position,
+        "timestampType": it.timestamp_type().name(),
+        "maxTimestamp": it.max_timestamp.0,
+        "size": it.size_in_bytes(),
+        "magic": it.magic,
+        "compression": codec(it),
+        "crc": it.crc,
+        "isValid": valid,
+    })
+}
+
+fn marker_name(marker: EndTxnMarker) -> &'static str {
+    match marker.marker_type {
+        MarkerType::Abort => "ABORT",
+        MarkerType::Commit => "COMMIT",
+    }
+}
+
+fn record_line(
+    header: &BatchHeader,
+    record: &Record,
+    marker: Option<EndTxnMarker>,
+    options: &DumpLogOptions,
+) -> String {
+    let size = |bytes: &Option<Bytes>| {
+        bytes.as_ref().map_or(-1, |bytes| i64::try_from(bytes.len()).unwrap_or(i64::MAX))
+    };
+    let mut line = String::new();
+    if !options.skip_record_metadata {
+        let keys: Vec<_> = record.headers.iter().map(|header| String::from_utf8_lossy(&header.key)).collect();
+        line = format!(
+            "| offset: {} {}: {} keySize: {} valueSize: {} sequence: {} headerKeys: [{}]",
+            record.offset,
+            header.timestamp_type().name(),
+            record.timestamp,
+            size(&record.key),
+            size(&record.value),
+            record.sequence,
+            keys.join(",")
+        );
+        if let Some(marker) = marker {
+            let epoch = marker.coordinator_epoch;
+            line.push_str(&format!(" endTxnMarker: {} coordinatorEpoch: {epoch}", marker_name(marker)));
+        }
+    }
+    if options.print_data_log && !header.is_control() {
+        if options.skip_record_metadata && record.key.is_some() {
+            line.push('|');
+        }
+        for (name, bytes) in [("key", &record.key), ("payload", &record.value)] {
+            if let Some(bytes) = bytes {
+                line.push_str(&format!(" {name}: {}", String::from_utf8_lossy(bytes)));
             }
         }
     }
-    Ok(0)
+    line
 }
 
-fn print_record(
-    out: &mut dyn Write,
-    batch: &Batch,
-    record: &Record,
-    options: &DumpLogOptions,
-) -> Result<(), VerbError> {
-    let text = |bytes: Option<&Bytes>| bytes.map(|bytes| String::from_utf8_lossy(bytes).into_owned());
-    let size =
-        |bytes: Option<&Bytes>| bytes.map_or(-1, |bytes| i64::try_from(bytes.len()).unwrap_or(i64::MAX));
-    let keys: Vec<_> =
-        record.headers.iter().map(|it| String::from_utf8_lossy(&it.key).into_owned()).collect();
-    if options.format.output == StreamFormat::Json {
-        let value: Value = json!({
-            "offset": record.offset.0, "timestamp": record.timestamp.0, "sequence": record.sequence,
-            "headerKeys": keys, "key": text(record.key.as_ref()), "payload": text(record.value.as_ref()),
-        });
-        return Ok(write_json(out, &value)?);
+fn record_json(header: &BatchHeader, record: &Record, marker: Option<EndTxnMarker>, data: bool) -> Value {
+    let keys: Vec<Value> = record.headers.iter().map(|header| bytes_json(&header.key)).collect();
+    let mut value = json!({
+        "type": "record",
+        "offset": record.offset.0,
+        "timestampType": header.timestamp_type().name(),
+        "timestamp": record.timestamp.0,
+        "keySize": record.key.as_ref().map(Bytes::len),
+        "valueSize": record.value.as_ref().map(Bytes::len),
+        "sequence": record.sequence,
+        "headerKeys": keys,
+    });
+    if let Some(fields) = value.as_object_mut() {
+        if let Some(marker) = marker {
+            fields.insert("endTxnMarker".to_owned(), Value::from(marker_name(marker)));
+            fields.insert("coordinatorEpoch".to_owned(), Value::from(marker.coordinator_epoch));
+        }
+        if data && !header.is_control() {
+            fields.insert("key".to_owned(), record.key.as_deref().map_or(Value::Null, bytes_json));
+            fields.insert("payload".to_owned(), record.value.as_deref().map_or(Value::Null, bytes_json));
+        }
     }
-    write!(out, "|")?;
-    if !options.skip_record_metadata {
-        write!(
-            out,
-            " offset: {} {}: {} keySize: {} valueSize: {} sequence: {} headerKeys: [{}]",
-            record.offset,
-            time_name(&batch.header),
-            record.timestamp,
-            size(record.key.as_ref()),
-            size(record.value.as_ref()),
-            record.sequence,
-            keys.join(",")
-        )?;
-    }
-    if let Some(key) = text(record.key.as_ref()) {
-        write!(out, " key: {key}")?;
-    }
-    if let Some(value) = text(record.value.as_ref()) {
-        write!(out, " payload: {value}")?;
-    }
-    writeln!(out)?;
-    Ok(())
+    value
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::cli::parse_dump_log;
-
-    fn dumped(bytes: &[u8], arguments: &[&str]) -> (String, usize) {
-        let dir = tempfile::TempDir::new().unwrap();
-        let path = dir.path().join("00000000000000000007.log");
-        std::fs::write(&path, bytes).unwrap();
-        let options = parse_dump_log(&path, arguments);
-        let mut out = Vec::new();
-        let faults = dump(&mut out, &path, &options, &mut Progress::start(true)).unwrap();
-        (String::from_utf8(out).unwrap(), faults)
-    }
-
-    fn batch() -> Vec<u8> {
-        use wire::batch::{BatchBuilder, Compression};
-        use wire::types::{LeaderEpoch, Millis, Offset};
-        let mut builder =
-            BatchBuilder::new(Compression::None).base_offset(Offset(7)).leader_epoch(LeaderEpoch(3));
-        builder.append(Millis(1000), Some(b"k0"), Some(b"v0"));
-        builder.append(Millis(1005), Some(b"k1"), None);
-        builder.build().unwrap().bytes.to_vec()
-    }
-
-    #[test]
-    fn a_batch_and_its_records_are_printed_as_kafka_does() {
-        let (text, faults) = dumped(&batch(), &["--print-data-log"]);
-        let lines: Vec<_> = text.lines().collect();
-        assert_eq!(lines[0], "Log starting offset: 7");
-        assert!(lines[1].starts_with(
-            "baseOffset: 7 lastOffset: 8 count: 2 baseSequence: -1 lastSequence: -1 producerId: -1 producerEpoch: -1 \
-             partitionLeaderEpoch: 3 isTransactional: false isControl: false deleteHorizonMs: OptionalLong.empty \
-             position: 0 CreateTime: 1005 size: "
-        ));
-        assert!(lines[1].ends_with("isvalid: true"));
-        assert_eq!(
-            lines[2],
-            "| offset: 7 CreateTime: 1000 keySize: 2 valueSize: 2 sequence: -1 headerKeys: [] key: k0 payload: v0"
-        );
-        assert_eq!(faults, 0);
-    }
-
-    #[test]
-    fn a_wrong_checksum_is_a_fault_and_a_tail_that_is_cut_off_is_told() {
-        let mut bytes = batch();
-        let last = bytes.len() - 1;
-        bytes[last] ^= 1;
-        bytes.extend_from_slice(&batch()[..70]);
-        let (text, faults) = dumped(&bytes, &[]);
-        assert!(text.contains("isvalid: false") && text.contains("Found 70 invalid bytes"), "{text}");
-        assert_eq!(faults, 1);
-    }
-}
+mod tests;

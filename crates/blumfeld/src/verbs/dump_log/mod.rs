@@ -1,130 +1,181 @@
-//! `blumfeld dump-log`: prints what the files of a partition hold, in the lines of kafka-dump-log.
+//! `blumfeld dump-log`: prints and checks what the files of a data directory hold, in the lines of kafka-dump-log.
 //!
-//! It reads files that a broker may be writing; a batch that is cut off at the end of a log is told, not an error.
+//! It only reads, and may read what a broker is writing: a batch that is cut off at the end of a log is told, not
+//! counted as a fault. Faults make the verb fail at its end, after everything was printed.
 
 mod index;
 mod log;
+mod report;
+mod text;
+mod txn_index;
 
-use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use kernel::producer::ProducerEntry;
-use storage::snapshot::decode_snapshot;
-
 use crate::error::VerbError;
-use crate::output::{Progress, StreamFormat, StreamFormatOption, stdout, write_json};
+use crate::output::{Progress, StreamFormatOption, stdout};
+use report::Report;
 
 /// The options of the verb.
 #[derive(Debug, clap::Args)]
 pub(crate) struct DumpLogOptions {
     #[command(flatten)]
     format: StreamFormatOption,
-    /// The files, separated by commas: .log, .index, .timeindex, .txnindex, .snapshot, leader-epoch-checkpoint
+    /// Files, separated by commas: .log, .index, .timeindex, .txnindex, .snapshot, checkpoints, partition.metadata
     #[arg(long, value_name = "FILE,...", value_delimiter = ',', required = true)]
     files: Vec<PathBuf>,
-    /// Print the records, too
+    /// Print the keys and values of records
     #[arg(long)]
     print_data_log: bool,
-    /// Look into compressed batches even if no record is printed
+    /// Print a line for each record
     #[arg(long)]
     deep_iteration: bool,
-    /// Check indexes without printing them
+    /// Only check that an index is sound in itself
     #[arg(long)]
     index_sanity_check: bool,
-    /// Check that indexes agree with their log without printing them
+    /// Only check that an index agrees with its log
     #[arg(long)]
     verify_index_only: bool,
-    /// Print only key and payload of records
+    /// Print keys and values without what else is known of a record
     #[arg(long)]
     skip_record_metadata: bool,
-    /// The largest batch that is looked into, in bytes
+    /// How far behind the position of an index entry its offset is looked for
     #[arg(long, value_name = "BYTES", default_value_t = 5 * 1024 * 1024)]
-    max_message_size: usize,
+    max_message_size: u64,
     /// The most bytes of a log that are read
-    #[arg(long, value_name = "BYTES", default_value_t = u64::MAX)]
+    #[arg(long, value_name = "BYTES", default_value_t = u64::MAX, hide_default_value = true)]
     max_bytes: u64,
+}
+
+impl DumpLogOptions {
+    /// Whether records are looked at one by one.
+    fn is_deep(&self) -> bool {
+        self.deep_iteration || self.print_data_log
+    }
 }
 
 /// Prints the files in turn.
 ///
 /// # Errors
-/// If a file cannot be read, or a check has failed.
+/// If a file cannot be read, or has faults.
 pub(crate) fn run(options: &DumpLogOptions) -> Result<(), VerbError> {
     let mut out = stdout();
-    let mut progress = Progress::start(options.print_data_log);
+    let mut progress = Progress::start(options.is_deep());
     let mut faults = 0_usize;
     for path in &options.files {
-        if options.format.output == StreamFormat::Kafka {
-            writeln!(out, "Dumping {}", path.display())?;
-        }
-        progress.show(|| format!("reading {}", path.display()));
-        faults += dump(&mut out, path, options, &mut progress)?;
+        let mut report = Report::new(&mut out, path, options.format.output);
+        report.begin()?;
+        dump(path, options, &mut report, &mut progress)?;
+        faults = faults.saturating_add(report.faults());
     }
     out.flush()?;
-    if faults > 0 {
-        return Err(VerbError::Failed(format!("{faults} faults were found")));
+    match faults {
+        0 => Ok(()),
+        1 => Err(VerbError::Failed("1 fault was found".to_owned())),
+        _ => Err(VerbError::Failed(format!("{faults} faults were found"))),
     }
-    Ok(())
 }
 
-/// Prints one file by its kind; returns the number of faults in it.
+/// Prints one file by its kind.
 fn dump(
-    out: &mut dyn Write,
     path: &Path,
     options: &DumpLogOptions,
+    report: &mut Report<'_>,
     progress: &mut Progress,
-) -> Result<usize, VerbError> {
+) -> Result<(), VerbError> {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    if name == "leader-epoch-checkpoint" {
-        let text = fs::read_to_string(path).map_err(|error| VerbError::file(path, error))?;
-        out.write_all(text.as_bytes())?;
-        return Ok(0);
-    }
-    match name.rsplit_once('.').map(|(_, kind)| kind) {
-        Some("log") => log::dump(out, path, options, progress),
-        Some("index") => index::dump(out, path, index::Kind::Offset, options),
-        Some("timeindex") => index::dump(out, path, index::Kind::Time, options),
-        Some("txnindex") => index::dump_txn(out, path, options),
-        Some("snapshot") => snapshot(out, path, options),
+    // Files that are going to be deleted or swapped in are what they were.
+    let kind = name.trim_end_matches(".deleted").trim_end_matches(".swap").trim_end_matches(".cleaned");
+    match kind.rsplit_once('.').map(|(_, kind)| kind) {
+        Some("log") => log::dump(path, options, report, progress),
+        Some("index") => index::dump(path, index::Kind::Offset, options, report),
+        Some("timeindex") => index::dump(path, index::Kind::Time, options, report),
+        Some("txnindex") => txn_index::dump(path, report),
+        Some("snapshot") => text::snapshot(path, report),
+        Some("metadata" | "properties") => text::lines(path, report),
+        _ if kind.ends_with("-checkpoint") => text::lines(path, report),
         _ => Err(VerbError::Usage(format!(
-            "{}: not a file of a partition that can be printed",
+            "{}: no file of a data directory that can be printed",
             path.display()
         ))),
     }
 }
 
-fn snapshot(out: &mut dyn Write, path: &Path, options: &DumpLogOptions) -> Result<usize, VerbError> {
-    let bytes = fs::read(path).map_err(|error| VerbError::file(path, error))?;
-    let entries = match decode_snapshot(&bytes) {
-        Ok(entries) => entries,
-        Err(error) => {
-            writeln!(out, "{}: {error}", path.display())?;
-            return Ok(1);
-        }
-    };
-    for entry in &entries {
-        match options.format.output {
-            StreamFormat::Kafka => writeln!(out, "{}", line(entry))?,
-            StreamFormat::Json => write_json(
-                out,
-                &serde_json::json!({
-                    "producerId": entry.producer_id,
-                    "producerEpoch": entry.producer_epoch,
-                    "coordinatorEpoch": entry.coordinator_epoch,
-                    "currentTxnFirstOffset": entry.open_txn_first_offset.map(|offset| offset.0),
-                    "lastTimestamp": entry.last_timestamp,
-                }),
-            )?,
-        }
-    }
-    Ok(0)
+/// The base offset in the name of a file; 0 if there is none.
+fn base_offset(path: &Path) -> i64 {
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    name.split('.').next().and_then(|stem| stem.parse().ok()).unwrap_or(0)
 }
 
-fn line(entry: &ProducerEntry) -> String {
-    let open = entry.open_txn_first_offset.map_or_else(|| "None".to_owned(), |offset| offset.to_string());
-    format!(
-        "producerId: {} producerEpoch: {} coordinatorEpoch: {} currentTxnFirstOffset: {open} lastTimestamp: {}",
-        entry.producer_id, entry.producer_epoch, entry.coordinator_epoch, entry.last_timestamp
-    )
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use wire::batch::{BatchBuilder, Compression};
+    use wire::types::{LeaderEpoch, Millis, Offset};
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        options: DumpLogOptions,
+    }
+
+    /// Prints the first `count` of `files`, names without their directory; returns the number of faults, too.
+    pub(super) fn dumped(files: &[(&str, Vec<u8>)], count: usize, arguments: &[&str]) -> (String, usize) {
+        let directory = tempfile::tempdir().unwrap();
+        for (name, bytes) in files {
+            std::fs::write(directory.path().join(name), bytes).unwrap();
+        }
+        let line = ["dump-log", "--files", "x"].iter().chain(arguments);
+        let options = Line::try_parse_from(line).unwrap().options;
+        let (mut out, mut faults) = (Vec::new(), 0);
+        for (name, _) in files.iter().take(count) {
+            let path = directory.path().join(name);
+            let mut report = Report::new(&mut out, &path, options.format.output);
+            report.begin().unwrap();
+            dump(&path, &options, &mut report, &mut Progress::start(true)).unwrap();
+            faults += report.faults();
+        }
+        let parent = format!("{}/", directory.path().display());
+        (String::from_utf8(out).unwrap().replace(&parent, ""), faults)
+    }
+
+    /// A batch of two records at `base`, of which the first has the time `time_ms`, the second an earlier one.
+    pub(super) fn batch(base: i64, time_ms: i64) -> Vec<u8> {
+        let mut builder =
+            BatchBuilder::new(Compression::None).base_offset(Offset(base)).leader_epoch(LeaderEpoch(3));
+        let headers: [(&[u8], Option<&[u8]>); 2] = [(b"a", Some(b"1")), (b"b", None)];
+        builder.append_with_headers(Millis(time_ms), Some(b"k0"), Some(b"v0"), &headers);
+        builder.append(Millis(time_ms - 5), None, None);
+        builder.build().unwrap().bytes.to_vec()
+    }
+
+    #[test]
+    fn a_file_of_another_kind_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("notes.txt");
+        let options = Line::try_parse_from(["dump-log", "--files", "x"]).unwrap().options;
+        let mut out = Vec::new();
+        let mut report = Report::new(&mut out, &path, options.format.output);
+        let refused = dump(&path, &options, &mut report, &mut Progress::start(true));
+        assert!(matches!(refused, Err(VerbError::Usage(_))));
+    }
+
+    #[test]
+    fn faults_make_the_verb_fail() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("00000000000000000000.log");
+        let mut bytes = batch(0, 10);
+        std::fs::write(&path, &bytes).unwrap();
+        let options = |path: &Path| {
+            let line = ["dump-log", "--files", path.to_str().unwrap()];
+            Line::try_parse_from(line).unwrap().options
+        };
+        run(&options(&path)).unwrap();
+        *bytes.last_mut().unwrap() ^= 1;
+        std::fs::write(&path, &bytes).unwrap();
+        assert_eq!(run(&options(&path)).unwrap_err().to_string(), "1 fault was found");
+        assert!(matches!(run(&options(Path::new("/no/such.log"))), Err(VerbError::File { .. })));
+    }
 }
