@@ -46,7 +46,7 @@ fn records_are_told_with_or_without_their_contents() {
         | offset: 8 CreateTime: 995 keySize: -1 valueSize: -1 sequence: -1 headerKeys: []
     "#]]
     .assert_eq(&records(&bytes, &["--print-data-log"]));
-    assert_eq!(records(&bytes, &["--print-data-log", "--skip-record-metadata"]), " key: k0 payload: v0\n\n");
+    assert_eq!(records(&bytes, &["--print-data-log", "--skip-record-metadata"]), "| key: k0 payload: v0\n\n");
 }
 
 #[test]
