@@ -167,12 +167,17 @@ impl Lookup<'_> {
 
     fn partition(&self, index: i32, it: &PartitionImage) -> MetadataResponsePartition {
         let alive = |id: &BrokerId| self.image.brokers().contains_key(id) && !it.offline.contains(id);
-        let live = |ids: &[BrokerId]| ids.iter().filter(|id| alive(id)).map(|id| id.0).collect::<Vec<_>>();
+        let reachable = |id: BrokerId| self.image.brokers().get(&id)?.endpoint(self.listener);
+        let live = |ids: &[BrokerId]| {
+            let live = ids.iter().filter(|id| alive(id) && reachable(**id).is_some());
+            live.map(|id| id.0).collect::<Vec<_>>()
+        };
         let all = |ids: &[BrokerId]| ids.iter().map(|id| id.0).collect::<Vec<_>>();
         let leader = self.image.brokers().get(&it.leader);
         let mut partition = MetadataResponsePartition {
             partition_index: index,
-            leader_id: if leader.is_some() { it.leader.0 } else { BrokerId::NONE.0 },
+            // A leader that the client's listener does not lead to is none for this client.
+            leader_id: reachable(it.leader).map_or(BrokerId::NONE.0, |_| it.leader.0),
             leader_epoch: it.leader_epoch.0,
             offline_replicas: it.replicas.iter().filter(|id| !alive(id)).map(|id| id.0).collect(),
             ..MetadataResponsePartition::default()
