@@ -21,6 +21,7 @@ async fn requests_are_answered_one_after_the_other() {
     assert_eq!(server.counters.responses.get(), 4);
 }
 
+/// quarkusio/quarkus-quickstarts#1088, confluentinc/cp-docker-images#869: HTTP and TLS on the wrong port.
 #[tokio::test]
 async fn sizes_that_no_frame_may_have_close_the_connection() {
     let server = Server::start(settings(), Arc::new(Echo));

@@ -22,6 +22,7 @@ async fn idle_time(peer: &mut Peer) -> Duration {
     start.elapsed()
 }
 
+/// apache/kafka#5712, confluentinc/librdkafka#437.
 #[tokio::test(start_paused = true)]
 async fn a_connection_that_never_spoke_is_closed_when_idle() {
     let server = Server::start(idle_after(Duration::from_secs(3)), Arc::new(Echo));
@@ -45,6 +46,7 @@ async fn traffic_puts_the_idle_end_off() {
     assert!(took >= Duration::from_millis(2990) && took < Duration::from_secs(4), "{took:?}");
 }
 
+/// apache/kafka#5712, confluentinc/librdkafka#437.
 #[tokio::test(start_paused = true)]
 async fn a_request_in_service_is_not_idle() {
     let (handler, mut requests) = Requests::passing();
@@ -60,6 +62,7 @@ async fn a_request_in_service_is_not_idle() {
     assert!(took >= Duration::from_millis(2990) && took < Duration::from_secs(4), "{took:?}");
 }
 
+/// apache/kafka#5712, confluentinc/librdkafka#437.
 #[tokio::test(start_paused = true)]
 async fn half_a_request_does_not_keep_a_connection_alive() {
     let server = Server::start(idle_after(Duration::from_secs(3)), Arc::new(Echo));

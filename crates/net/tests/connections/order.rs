@@ -1,10 +1,13 @@
 //! Answers come in the order of the requests, and what may overlap.
 
+use std::sync::Arc;
 use std::time::Duration;
+
+use bytes::Bytes;
 
 use crate::common::{METADATA, PRODUCE, Requests, Server, framed, request, respond};
 use net::connection::{MAX_PRODUCE_BYTES, MAX_PRODUCES};
-use net::{ConnectionSettings, Outcome};
+use net::{ConnectionInfo, ConnectionSettings, FrameHandler, Outcome, Reply};
 
 #[tokio::test]
 async fn answers_wait_for_the_answers_before_them() {
@@ -96,6 +99,7 @@ async fn a_produce_larger_than_the_window_is_served_alone() {
     assert_eq!(large.await.unwrap().receive().await, b"ok");
 }
 
+/// apache/kafka#5920: a client that writes far ahead fills no memory.
 #[tokio::test]
 async fn what_may_not_start_is_not_read() {
     const MIB: usize = 1024 * 1024;
@@ -218,4 +222,47 @@ async fn a_muted_connection_gets_its_answer_at_once_and_starts_nothing_until_the
     requests.next().await;
     assert!(start.elapsed() >= Duration::from_secs(7));
     assert!(start.elapsed() < Duration::from_secs(8));
+}
+
+/// redpanda-data/redpanda#25636, IBM/sarama#992: whatever is pipelined and however long each request takes, the
+/// answers come in the order of the requests.
+#[tokio::test]
+async fn mixed_pipelines_on_many_connections_are_answered_in_order() {
+    let server = Server::start(ConnectionSettings::default(), Arc::new(Shuffling));
+    let mut peers = tokio::task::JoinSet::new();
+    for seed in 0..50_u8 {
+        let mut peer = server.connect().await;
+        let length = 2 + seed % 19;
+        peers.spawn(async move {
+            let key = |mark: u8| if (mark ^ seed).is_multiple_of(3) { METADATA } else { PRODUCE };
+            let sent: Vec<u8> = (0..length).flat_map(|mark| framed(&request(key(mark), mark, 10))).collect();
+            peer.send_raw(&sent).await;
+            for mark in (0..length).filter(|mark| !is_unanswered(&request(key(*mark), *mark, 10))) {
+                assert_eq!(peer.receive().await, [mark]);
+            }
+        });
+    }
+    while let Some(peer) = peers.join_next().await {
+        peer.unwrap();
+    }
+}
+
+/// Every fourth produce wants no answer.
+fn is_unanswered(frame: &[u8]) -> bool {
+    frame[..2] == PRODUCE && frame[2] % 4 == 1
+}
+
+/// Answers at once or from another thread, in turn.
+struct Shuffling;
+
+impl FrameHandler for Shuffling {
+    fn handle(&self, _: &Arc<ConnectionInfo>, frame: Bytes, reply: Reply) {
+        let mark = frame[2];
+        let outcome = if is_unanswered(&frame) { Outcome::NoResponse } else { respond(vec![mark]) };
+        if mark.is_multiple_of(2) {
+            std::thread::spawn(move || reply.send(outcome));
+        } else {
+            reply.send(outcome);
+        }
+    }
 }

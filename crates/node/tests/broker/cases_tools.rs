@@ -9,7 +9,7 @@ use wire::messages::incremental_alter_configs_request::{AlterConfigsResource, Al
 use wire::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic};
 use wire::messages::produce_response::PartitionProduceResponse;
 use wire::messages::{FetchRequest, IncrementalAlterConfigsRequest, ListOffsetsRequest};
-use wire::types::Millis;
+use wire::types::{LeaderEpoch, Millis, Offset};
 
 use crate::harness::{Node, produce_request};
 
@@ -128,11 +128,37 @@ pub(crate) fn listed(
     timestamp: i64,
     isolation_level: i8,
 ) -> (i16, i64, i64, i32) {
-    let partition = ListOffsetsPartition { timestamp, ..ListOffsetsPartition::default() };
+    listed_in(node, version, topic, 0, timestamp, isolation_level)
+}
+
+/// As [`listed`], for any partition.
+pub(crate) fn listed_in(
+    node: &Node,
+    version: i16,
+    topic: &str,
+    partition_index: i32,
+    timestamp: i64,
+    isolation_level: i8,
+) -> (i16, i64, i64, i32) {
+    let partition = ListOffsetsPartition { partition_index, timestamp, ..ListOffsetsPartition::default() };
     let topic = ListOffsetsTopic { name: Str::from(topic), partitions: vec![partition] };
     let request = ListOffsetsRequest { replica_id: -1, isolation_level, topics: vec![topic] };
     let it = node.call(version, &request).topics[0].partitions[0].clone();
     (it.error_code, it.timestamp, it.offset, it.leader_epoch)
+}
+
+/// The marker that ends a transaction of producer `producer_id`, at `offset`.
+pub(crate) fn marker(offset: i64, producer_id: i64, commit: bool) -> Bytes {
+    let mut builder = BatchBuilder::new(Compression::None)
+        .base_offset(Offset(offset))
+        .leader_epoch(LeaderEpoch(0))
+        .producer(producer_id, 0, -1)
+        .transactional(true)
+        .control(true);
+    // Version and kind; version and coordinator epoch.
+    let key = [0, 0, 0, u8::from(commit)];
+    builder.append(Millis(now_ms()), Some(&key), Some(&[0; 6]));
+    builder.build().unwrap().bytes
 }
 
 /// The end of partition 0.

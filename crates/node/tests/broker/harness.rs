@@ -77,13 +77,7 @@ impl Node {
             seed: 7,
         };
         let broker = node::start(config, environment).unwrap();
-        let connection = Arc::new(Connection {
-            listener: "PLAINTEXT".to_owned(),
-            client_address: IpAddr::V4(Ipv4Addr::LOCALHOST),
-            id: "127.0.0.1:9092-127.0.0.1:40000-0".to_owned(),
-            principal: "User:ANONYMOUS".to_owned(),
-            client_software: OnceLock::new(),
-        });
+        let connection = connection("PLAINTEXT");
         Self { broker, connection, clock, _store: store, dir: Some(dir) }
     }
 
@@ -110,15 +104,21 @@ impl Node {
 
     /// Hands in a frame; the outcome comes when it comes.
     pub(crate) fn submit(&self, frame: Bytes) -> Receiver<Outcome> {
+        self.submit_on(&self.connection, frame)
+    }
+
+    /// As [`Self::submit`], from a connection of another listener.
+    pub(crate) fn submit_over(&self, listener: &str, frame: Bytes) -> Receiver<Outcome> {
+        self.submit_on(&connection(listener), frame)
+    }
+
+    fn submit_on(&self, connection: &Arc<Connection>, frame: Bytes) -> Receiver<Outcome> {
         let (sender, receiver) = mpsc::channel();
-        self.broker.handle(
-            &self.connection,
-            frame,
-            Reply::new(move |outcome| {
-                // A test that has failed no longer listens.
-                let _ = sender.send(outcome);
-            }),
-        );
+        let reply = Reply::new(move |outcome| {
+            // A test that has failed no longer listens.
+            let _ = sender.send(outcome);
+        });
+        self.broker.handle(connection, frame, reply);
         receiver
     }
 
@@ -165,6 +165,16 @@ impl Node {
             error => Err(error),
         }
     }
+}
+
+fn connection(listener: &str) -> Arc<Connection> {
+    Arc::new(Connection {
+        listener: listener.to_owned(),
+        client_address: IpAddr::V4(Ipv4Addr::LOCALHOST),
+        id: "127.0.0.1:9092-127.0.0.1:40000-0".to_owned(),
+        principal: "User:ANONYMOUS".to_owned(),
+        client_software: OnceLock::new(),
+    })
 }
 
 /// A produce of one batch.

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 mod cases_batches;
+mod cases_metadata;
+mod cases_offsets;
 mod cases_protocol;
 mod cases_tools;
 mod configs;
