@@ -216,11 +216,18 @@ pub fn fetch_all(bootstrap: &str, topic: &str, partition: usize, offset: i64) ->
     let (mut next, mut batches) = (offset, Vec::new());
     while next < end {
         let request = fetch_request(topic, i32::try_from(partition)?, next, 1 << 20);
-        let response = connection.call(11, &request)?;
-        let answer =
-            response.responses.first().and_then(|t| t.partitions.first()).context("an empty answer")?;
-        ensure!(answer.error_code == 0, "Fetch at {next}: error {}", answer.error_code);
-        let got = whole_batches(answer.records.clone().unwrap_or_default());
+        // A real Kafka that has just started may know the log before it knows the topic.
+        let records = wait::until("an answer of Fetch", SERVE_LIMIT, || {
+            let response = connection.call(11, &request)?;
+            let answer = response.responses.first().and_then(|t| t.partitions.first());
+            let answer = answer.context("an empty answer")?;
+            match answer.error_code {
+                0 => Ok(Some(answer.records.clone().unwrap_or_default())),
+                code if NOT_YET.contains(&code) => Ok(None),
+                code => bail!("Fetch at {next}: error {code}"),
+            }
+        })?;
+        let got = whole_batches(records);
         let last = got.last().with_context(|| format!("nothing at {next} of {end}"))?;
         next = last_offset(last)? + 1;
         batches.extend(got);
