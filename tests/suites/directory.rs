@@ -71,6 +71,8 @@ fn fill(broker: &Broker) -> Result<()> {
 
 fn contents(broker: &Broker) -> Result<Vec<Contents>> {
     let bootstrap = broker.bootstrap();
+    // A real Kafka leads its partitions a moment before it tells of them, and until then it refuses fetches.
+    calls::wait_for_leaders(&bootstrap, TOPIC, PARTITIONS)?;
     (0..PARTITIONS)
         .map(|partition| {
             let earliest = calls::offset_at(&bootstrap, TOPIC, partition, -2)?;
