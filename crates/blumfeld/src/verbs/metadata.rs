@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use metadata::DEFAULT_STORE_FILE;
-use metadata::embedded::EmbeddedStore;
+use metadata::embedded::{EmbeddedStore, OpenError};
 use metadata::store::Store;
 use metadata::transfer::{self, OnConflict};
 use node::config::{KafkaConfig, Properties};
@@ -107,8 +107,9 @@ fn import(options: &ImportOptions) -> Result<(), VerbError> {
 }
 
 fn with_store<T>(path: &Path, work: impl FnOnce(&dyn Store) -> Result<T, VerbError>) -> Result<T, VerbError> {
-    let store = EmbeddedStore::open_file(path).map_err(|error| {
-        VerbError::Failed(format!("{}: {error}; is the broker still running?", path.display()))
+    let store = EmbeddedStore::open_file(path).map_err(|error| match error {
+        OpenError::InUse { .. } => VerbError::Failed(format!("{error}; stop the broker that holds it first")),
+        other => VerbError::Failed(other.to_string()),
     })?;
     let session = store.session(Arc::new(|_| {}));
     let result = work(&session);
@@ -156,6 +157,17 @@ mod tests {
         import(&ImportOptions { store: options(&store, &input), replace: false }).unwrap();
         export(&options(&store, &output)).unwrap();
         assert_eq!(std::fs::read_to_string(&output).unwrap(), tree);
+    }
+
+    #[test]
+    fn a_store_that_is_in_use_is_left_alone() {
+        let dir = tempfile::TempDir::new().unwrap();
+        let _held = EmbeddedStore::open_file(&dir.path().join(DEFAULT_STORE_FILE)).unwrap();
+        let error = export(&options(dir.path(), Path::new("-"))).unwrap_err().to_string();
+        assert!(
+            error.ends_with("is in use by another process; stop the broker that holds it first"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -118,11 +118,6 @@ impl ConfigEntry {
         self.source == DEFAULT
     }
 
-    /// Whether the value was set for the topic itself.
-    pub(crate) fn is_of_topic(&self) -> bool {
-        self.source == OF_TOPIC
-    }
-
     /// `key=value`
     pub(crate) fn pair(&self) -> String {
         format!("{}={}", self.name, self.shown())

@@ -25,8 +25,8 @@ impl Described {
         self.configs.iter().filter(|config| !config.is_default())
     }
 
-    fn has_overrides(&self) -> bool {
-        self.configs.iter().any(ConfigEntry::is_of_topic)
+    fn has_changed(&self) -> bool {
+        self.changed().next().is_some()
     }
 
     fn min_isr(&self) -> usize {
@@ -65,7 +65,7 @@ impl Filter {
     }
 
     fn shows_topic(self, topic: &Described) -> bool {
-        !self.concerns_partitions() && (!self.overrides_only || topic.has_overrides())
+        !self.concerns_partitions() && (!self.overrides_only || topic.has_changed())
     }
 
     fn shows(self, topic: &Described, partition: &MetadataResponsePartition, live: &BTreeSet<i32>) -> bool {

@@ -81,7 +81,7 @@ pub(crate) struct TopicsOptions {
     /// Only partitions with exactly min.insync.replicas in-sync replicas
     #[arg(long)]
     at_min_isr_partitions: bool,
-    /// Only topics with configs of their own
+    /// Only topics with configs that are not the defaults of the release
     #[arg(long)]
     topics_with_overrides: bool,
 }
