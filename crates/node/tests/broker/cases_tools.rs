@@ -3,13 +3,19 @@
 use bytes::Bytes;
 use wire::Str;
 use wire::batch::{Batch, BatchBuilder, BatchHeader, Compression, HEADER_LEN, LOG_OVERHEAD, Limits, batches};
+use wire::messages::delete_records_request::{DeleteRecordsPartition, DeleteRecordsTopic};
+use wire::messages::delete_topics_request::DeleteTopicState;
 use wire::messages::fetch_request::{FetchPartition, FetchTopic};
 use wire::messages::fetch_response::PartitionData;
 use wire::messages::incremental_alter_configs_request::{AlterConfigsResource, AlterableConfig};
 use wire::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic};
+use wire::messages::metadata_request::MetadataRequestTopic;
 use wire::messages::produce_response::PartitionProduceResponse;
-use wire::messages::{FetchRequest, IncrementalAlterConfigsRequest, ListOffsetsRequest};
-use wire::types::{LeaderEpoch, Millis, Offset};
+use wire::messages::{
+    DeleteRecordsRequest, DeleteTopicsRequest, FetchRequest, IncrementalAlterConfigsRequest,
+    ListOffsetsRequest, MetadataRequest,
+};
+use wire::types::{LeaderEpoch, Millis, Offset, TopicId};
 
 use crate::harness::{Node, produce_request};
 
@@ -173,4 +179,27 @@ pub(crate) fn set_topic_config(node: &Node, topic: &str, key: &str, value: &str)
         AlterConfigsResource { resource_type: 2, resource_name: Str::from(topic), configs: vec![config] };
     let request = IncrementalAlterConfigsRequest { resources: vec![resource], validate_only: false };
     assert_eq!(node.call(1, &request).responses[0].error_code, 0);
+}
+
+/// Deletes the records of partition 0 below `offset`; gives error and low watermark.
+pub(crate) fn delete_records(node: &Node, topic: &str, offset: i64) -> (i16, i64) {
+    let partition = DeleteRecordsPartition { partition_index: 0, offset };
+    let topic = DeleteRecordsTopic { name: Str::from(topic), partitions: vec![partition] };
+    let request = DeleteRecordsRequest { topics: vec![topic], timeout_ms: 1_000 };
+    let it = node.call(2, &request).topics[0].partitions[0].clone();
+    (it.error_code, it.low_watermark)
+}
+
+/// The id of a topic.
+pub(crate) fn topic_id(node: &Node, name: &str) -> TopicId {
+    let topic = MetadataRequestTopic { name: Some(Str::from(name)), ..MetadataRequestTopic::default() };
+    let request = MetadataRequest { topics: Some(vec![topic]), ..MetadataRequest::default() };
+    node.call(12, &request).topics[0].topic_id
+}
+
+/// Deletes a topic.
+pub(crate) fn delete_topic(node: &Node, name: &str) {
+    let topics = vec![DeleteTopicState { name: Some(Str::from(name)), topic_id: TopicId::ZERO }];
+    let request = DeleteTopicsRequest { topics, timeout_ms: 60_000, ..DeleteTopicsRequest::default() };
+    assert_eq!(node.call(6, &request).responses[0].error_code, 0);
 }

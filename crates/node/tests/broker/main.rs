@@ -2,10 +2,13 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
+mod cases_admin;
 mod cases_batches;
+mod cases_fetch;
 mod cases_metadata;
 mod cases_offsets;
 mod cases_protocol;
+mod cases_storage;
 mod cases_tools;
 mod configs;
 mod details;
