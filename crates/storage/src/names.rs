@@ -262,6 +262,7 @@ mod tests {
         assert_eq!(partition("x-delete-3"), Some(("x-delete".into(), 3, DirKind::Current)));
     }
 
+    /// KAFKA-5232.
     #[test]
     fn a_directory_with_a_suffix_loses_its_unique_id_first() {
         let name = "gone.x-0.497d0efabcce4fe79b9bf001fff5d3c3-delete";

@@ -92,6 +92,7 @@ async fn a_half_closed_connection_is_served_to_its_end() {
     server.table.emptied().await;
 }
 
+/// apache/kafka#4517.
 #[tokio::test]
 async fn ten_thousand_connections_leave_no_trace() {
     let server = Server::start(ConnectionSettings::default(), Arc::new(Echo));

@@ -92,6 +92,7 @@ mod tests {
         disk
     }
 
+    /// apache/kafka#9621.
     #[test]
     fn a_crash_at_any_operation_leaves_the_old_or_the_new_content() {
         for seed in 0..40 {

@@ -201,6 +201,7 @@ fn all_logs_come_back_after_every_kind_of_stop() {
     }
 }
 
+/// apache/kafka#15993.
 #[test]
 fn checkpoints_that_cannot_be_read_are_done_without_but_for_the_high_watermarks() {
     for (file, stays_online) in [
@@ -253,6 +254,7 @@ fn a_checkpoint_that_would_not_change_is_not_written() {
     assert_eq!(offsets(&disk, "/a/replication-offset-checkpoint"), [(0, 2)]);
 }
 
+/// strimzi/strimzi-kafka-operator#1307.
 #[test]
 fn foreign_directories_are_left_alone_and_unknown_names_stop_the_start() {
     let disk = CrashDisk::new();

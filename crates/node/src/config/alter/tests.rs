@@ -145,6 +145,7 @@ fn other_resource_types_are_refused() {
     assert_eq!(code(&decide(Way::Replace, &[], &logger)[0]), 42);
 }
 
+/// redpanda-data/redpanda#2645.
 #[test]
 fn broker_configs_pass_kafkas_checks_before_they_are_refused() {
     for (name, change, part) in [

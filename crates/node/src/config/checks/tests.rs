@@ -107,6 +107,7 @@ fn listeners_have_names_ports_and_roles() {
     assert_eq!(config.listeners.advertised("A").map(|e| e.port), Some(1));
 }
 
+/// PlaytikaOSS/testcontainers-spring-boot#974, wurstmeister/kafka-docker#715.
 #[test]
 fn what_is_advertised_must_be_bound_and_reachable() {
     refused("listeners=PLAINTEXT://0.0.0.0:9092", "clients cannot reach 0.0.0.0");

@@ -171,6 +171,7 @@ fn a_failed_write_fails_the_whole_group_and_takes_the_directory_offline() {
     assert!(matches!(log.read(Offset(0), 100, true, ReadBound::LogEnd), Err(ReadError::Storage(_))));
 }
 
+/// apache/kafka#9676.
 #[test]
 fn after_a_failed_write_and_a_restart_no_offset_is_lost_or_used_twice() {
     let bench = Bench::new();
@@ -184,6 +185,7 @@ fn after_a_failed_write_and_a_restart_no_offset_is_lost_or_used_twice() {
     assert_eq!(log.put(records(1, 5)).base_offset, Offset(2));
 }
 
+/// apache/kafka#6570.
 #[test]
 fn if_an_abort_cannot_be_noted_the_log_end_moves_and_the_last_stable_offset_does_not() {
     let bench = Bench::new();

@@ -216,6 +216,7 @@ fn a_lost_power_loses_nothing_that_was_flushed() {
     at_every_operation(|_| vec![CrashMode::LoseUnsynced]);
 }
 
+/// apache/kafka#9621, apache/kafka#10680.
 #[test]
 fn a_lost_power_that_tears_and_reorders_loses_nothing_that_was_flushed() {
     at_every_operation(|at| (0..6).map(|seed| CrashMode::PowerLoss { seed: at * 31 + seed }).collect());

@@ -46,6 +46,7 @@ fn one_flush_serves_a_whole_group() {
     assert!(bench.disk.syncs() - before <= 4, "the log and its new index files, once");
 }
 
+/// apache/kafka#9676.
 #[test]
 fn a_failed_flush_confirms_nothing_and_is_not_repeated_as_if_the_data_were_safe() {
     let bench = Bench::with(LogConfig { flush_messages: 2, ..small_segments() });

@@ -58,6 +58,7 @@ fn a_damaged_batch_is_not_stored() {
     assert_eq!(log.end(), 0);
 }
 
+/// apache/kafka#2210, apache/kafka#4660.
 #[test]
 fn batches_more_than_31_bits_of_offsets_apart_get_segments_of_their_own() {
     let mut bench = Bench::new();

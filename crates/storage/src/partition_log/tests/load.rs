@@ -184,6 +184,7 @@ fn a_preallocated_tail_of_zeros_is_cut() {
     assert_eq!(log.size_bytes(), records(2, 50).len() as u64);
 }
 
+/// bitnami/bitnami-docker-kafka#34, apache/kafka#8936.
 #[test]
 fn missing_and_damaged_index_files_are_built_again() {
     type Damage = fn(&Bench, &Path);
@@ -229,6 +230,7 @@ fn missing_and_damaged_index_files_are_built_again() {
     }
 }
 
+/// bitnami/bitnami-docker-kafka#33.
 #[test]
 fn indexes_of_two_segments_that_were_exchanged_are_built_again() {
     let mut bench = Bench::new();
@@ -367,6 +369,7 @@ fn epochs_beyond_the_end_and_below_the_start_are_cut() {
     assert_eq!(epochs(&bench.open(true)), [(2, 3), (3, 4), (4, 6)]);
 }
 
+/// apache/kafka#15993.
 #[test]
 fn lost_torn_and_malformed_epochs_are_found_again_in_the_batches() {
     let whole = b"0\n2\n0 0\n1 12\n";

@@ -51,6 +51,7 @@ fn producers_are_found_again_without_any_snapshot_if_the_log_was_not_closed() {
     sequence_after_load(&bench.open(false), 6);
 }
 
+/// apache/kafka#9621.
 #[test]
 fn a_damaged_snapshot_is_removed_and_an_older_one_serves() {
     for cut in [0, 1, 20] {
@@ -133,6 +134,7 @@ fn an_open_transaction_is_open_after_every_kind_of_restart() {
     }
 }
 
+/// apache/kafka#8936.
 #[test]
 fn the_index_of_aborted_transactions_is_built_again_by_recovery() {
     let mut bench = Bench::new();

@@ -102,6 +102,7 @@ fn nothing_at_or_above_the_high_watermark_goes() {
     assert!(log.positions().is_consistent());
 }
 
+/// apache/kafka#4473, redpanda-data/redpanda#9820.
 #[test]
 fn a_record_from_the_future_keeps_its_segment_and_all_behind_it() {
     let mut bench = Bench::with(LogConfig { retention_ms: Millis(1000), ..small_segments() });
@@ -116,6 +117,7 @@ fn a_record_from_the_future_keeps_its_segment_and_all_behind_it() {
     assert_eq!(segment_bases(&log), [1, 2, 3]);
 }
 
+/// apache/kafka#4473.
 #[test]
 fn a_segment_without_times_is_as_old_as_its_file() {
     let mut bench = Bench::with(LogConfig { retention_ms: Millis(1000), ..small_segments() });
@@ -162,6 +164,7 @@ fn the_result_does_not_depend_on_how_often_it_runs() {
     assert_eq!(once, [3, 4, 5]);
 }
 
+/// apache/kafka#8936.
 #[test]
 fn a_padded_time_index_makes_nothing_look_old() {
     let mut bench = Bench::with(LogConfig { retention_ms: Millis(5000), ..small_segments() });
