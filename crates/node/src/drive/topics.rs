@@ -52,6 +52,9 @@ pub(crate) fn check_name(image: &MetadataImage, name: &str) -> Result<(), Refusa
     Ok(())
 }
 
+/// The most partitions that a topic gains at once; a number in a request must not use up the memory.
+const MAX_NEW_PARTITIONS: i32 = 200_000;
+
 /// Spreads new partitions over the live brokers.
 pub(crate) fn assign(
     broker: &Broker,
@@ -60,6 +63,10 @@ pub(crate) fn assign(
     replicas: i32,
     first_partition: i32,
 ) -> Result<BTreeMap<i32, Vec<BrokerId>>, Refusal> {
+    if partitions > MAX_NEW_PARTITIONS {
+        let text = format!("{partitions} new partitions are more than {MAX_NEW_PARTITIONS}.");
+        return Err(Refusal::new(ErrorCode::InvalidPartitions, text));
+    }
     let brokers: Vec<_> = image.brokers().keys().copied().collect();
     let (start, shift) = (broker.draw(brokers.len()), broker.draw(brokers.len()));
     let assigned = assignment::assign(&brokers, partitions, replicas, first_partition, start, shift);

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use wire::Str;
 use wire::batch::{BatchBuilder, Compression};
 use wire::error_code::ErrorCode;
+use wire::messages::create_partitions_request::CreatePartitionsTopic;
 use wire::messages::create_topics_request::CreatableTopic;
 use wire::messages::delete_topics_request::DeleteTopicState;
 use wire::messages::fetch_request::{FetchPartition, FetchTopic};
@@ -11,8 +12,8 @@ use wire::messages::fetch_response::PartitionData;
 use wire::messages::metadata_request::MetadataRequestTopic;
 use wire::messages::produce_response::PartitionProduceResponse;
 use wire::messages::{
-    ApiVersionsRequest, CreateTopicsRequest, DeleteTopicsRequest, DescribeClusterRequest, FetchRequest,
-    MetadataRequest,
+    ApiVersionsRequest, CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest,
+    DescribeClusterRequest, FetchRequest, MetadataRequest,
 };
 use wire::types::{Millis, TopicId};
 
@@ -170,4 +171,23 @@ fn a_refused_description_of_the_cluster_names_the_usual_endpoints() {
     let request = DescribeClusterRequest { endpoint_type: 2, ..DescribeClusterRequest::default() };
     let refused = node.call(1, &request);
     assert_eq!((refused.error_code, refused.endpoint_type), (ErrorCode::MismatchedEndpointType.code(), 1));
+}
+
+#[test]
+fn a_number_of_partitions_that_nobody_could_serve_is_refused() {
+    let node = Node::start(&[]);
+    node.create_topic("t", 1, &[]);
+    for count in [200_002, i32::MAX] {
+        let topic = CreatableTopic {
+            name: Str::from("vast"),
+            num_partitions: count,
+            replication_factor: 1,
+            ..CreatableTopic::default()
+        };
+        let request = CreateTopicsRequest { topics: vec![topic], ..CreateTopicsRequest::default() };
+        assert_eq!(node.call(7, &request).topics[0].error_code, ErrorCode::InvalidPartitions.code());
+        let topics = vec![CreatePartitionsTopic { name: Str::from("t"), count, assignments: None }];
+        let request = CreatePartitionsRequest { topics, ..CreatePartitionsRequest::default() };
+        assert_eq!(node.call(3, &request).results[0].error_code, ErrorCode::InvalidPartitions.code());
+    }
 }
