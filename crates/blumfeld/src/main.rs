@@ -3,6 +3,7 @@
 //! Nothing is done here before the verb runs, so that a broker answers within milliseconds of its start. Verbs
 //! are clients like any other: what they do, an unmodified Kafka tool can do too.
 
+mod allocator;
 mod cli;
 mod cluster;
 mod error;
@@ -11,9 +12,6 @@ mod output;
 mod verbs;
 
 use std::process::ExitCode;
-
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     cli::main(std::env::args_os())

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use node::config::{KafkaConfig, Properties};
 
+use crate::allocator;
 use crate::error::VerbError;
 use crate::logging;
 
@@ -39,6 +40,8 @@ pub(crate) fn run(options: &ServerOptions) -> Result<(), VerbError> {
     for warning in warnings {
         tracing::warn!("{warning}");
     }
+    let _reminder = allocator::give_back_freed_memory()
+        .map_err(|error| VerbError::Failed(format!("no thread can be started: {error}")))?;
     server::serve(config).map_err(|error| VerbError::Failed(error.to_string()))
 }
 
