@@ -126,7 +126,7 @@ fn kill_and_restart(broker: &mut Broker, acknowledged: &AtomicU64, random: &mut 
             let start = Instant::now();
             wait::until("a moment in the start", LIMIT, || Ok((start.elapsed() > moment).then_some(())))?;
         } else {
-            let goal = acknowledged.load(Ordering::Relaxed) + 20 + random.below(400);
+            let goal = acknowledged.load(Ordering::Relaxed) + 200 + random.below(2000);
             wait::until("more acknowledgements", LIMIT, || {
                 ensure!(broker.process()?.is_running()?, "the broker ended by itself");
                 Ok((acknowledged.load(Ordering::Relaxed) >= goal).then_some(()))
@@ -140,6 +140,13 @@ fn kill_and_restart(broker: &mut Broker, acknowledged: &AtomicU64, random: &mut 
     wait::until("acknowledgements after the last kill", LIMIT, || {
         Ok((acknowledged.load(Ordering::Relaxed) >= goal).then_some(()))
     })
+}
+
+/// How many segments a partition has.
+fn segments(broker: &Broker, partition: i32) -> Result<usize> {
+    let files = broker.data().join(format!("{TOPIC}-{partition}")).read_dir()?;
+    let names = files.map(|file| Ok(file?.file_name())).collect::<Result<Vec<_>>>()?;
+    Ok(names.iter().filter(|name| name.to_string_lossy().ends_with(".log")).count())
 }
 
 /// Every number from 0 to `count` once and in order.
@@ -168,7 +175,7 @@ fn ten_kills_lose_and_double_nothing_acknowledged() -> Result<()> {
     let seed = u64::try_from(now_ms())?;
     println!("seed {seed}");
     // Small segments and frequent snapshots, so that kills meet rolls too.
-    let options = Options::with(&[("log.segment.bytes", "100000"), ("log.index.interval.bytes", "500")]);
+    let options = Options::with(&[("log.segment.bytes", "2000"), ("log.index.interval.bytes", "500")]);
     let mut broker = Broker::start(Kind::from_environment()?, options)?;
     let address = broker.bootstrap();
     calls::create_topic(&address, TOPIC, PARTITIONS, &[])?;
@@ -205,7 +212,16 @@ fn ten_kills_lose_and_double_nothing_acknowledged() -> Result<()> {
     for (partition, count) in counts.iter().enumerate() {
         verify(&broker, partition, *count).context("after a clean restart")?;
     }
-    println!("{} records acknowledged over {KILLS} kills", counts.iter().sum::<i32>());
+    let segments =
+        (0..PARTITIONS).map(|partition| segments(&broker, partition)).collect::<Result<Vec<_>>>()?;
+    ensure!(
+        segments.iter().all(|count| *count > KILLS),
+        "too few rolls among the kills: {segments:?} segments"
+    );
+    println!(
+        "{} records acknowledged over {KILLS} kills in {segments:?} segments",
+        counts.iter().sum::<i32>()
+    );
     Ok(())
 }
 
