@@ -13,8 +13,14 @@ use crate::tally::Tally;
 use crate::{setup, tidy};
 
 /// The end-to-end suites of the package `interop`, and how many of their tests run at a time.
-const SUITES: [(&str, &str); 5] =
-    [("hostile", "1"), ("durability", "2"), ("clients", "2"), ("directory", "2"), ("oracle", "1")];
+const SUITES: [(&str, &str); 6] = [
+    ("hostile", "1"),
+    ("excess", "1"),
+    ("durability", "2"),
+    ("clients", "2"),
+    ("directory", "2"),
+    ("oracle", "1"),
+];
 
 /// How much is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
