@@ -25,7 +25,7 @@ use crate::delayed::{Timers, Wake};
 use crate::drive::auto_create::InFlight;
 use crate::drive::housekeeping::Schedule;
 use crate::drive::producer_ids::ProducerIds;
-use crate::jobs::Executor;
+use crate::jobs::{self, Executor};
 use crate::metrics::{self, Metrics};
 use crate::partition::Partition;
 use crate::partitions::Partitions;
@@ -199,8 +199,9 @@ impl Broker {
         &self.store
     }
 
-    pub(crate) fn executor(&self) -> &Arc<dyn Executor> {
-        &self.executor
+    /// Does work that may block where that harms nobody.
+    pub(crate) fn run_job(&self, job: impl FnOnce() + Send + 'static) {
+        jobs::run(&*self.executor, Box::new(job));
     }
 
     pub(crate) fn log_dirs(&self) -> &LogDirs {

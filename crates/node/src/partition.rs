@@ -93,7 +93,7 @@ impl Partition {
     }
 
     /// The meters of the topic.
-    pub(crate) fn meters(&self) -> &TopicMeters {
+    pub(crate) fn meters(&self) -> &Arc<TopicMeters> {
         &self.meters
     }
 

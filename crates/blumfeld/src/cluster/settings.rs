@@ -65,14 +65,21 @@ impl ConnectOptions {
     }
 }
 
+/// A properties file with the lines of its entries.
+///
+/// # Errors
+/// If it cannot be read.
+pub(crate) fn parse_properties(path: &Path) -> Result<Properties, VerbError> {
+    let bytes = fs::read(path).map_err(|error| VerbError::file(path, error))?;
+    Properties::parse(&bytes).map_err(|error| VerbError::Usage(format!("{}: {error}", path.display())))
+}
+
 /// A properties file as plain keys and values.
 ///
 /// # Errors
 /// If it cannot be read.
 pub(crate) fn read_properties(path: &Path) -> Result<BTreeMap<String, String>, VerbError> {
-    let bytes = fs::read(path).map_err(|error| VerbError::file(path, error))?;
-    let properties = Properties::parse(&bytes)
-        .map_err(|error| VerbError::Usage(format!("{}: {error}", path.display())))?;
+    let properties = parse_properties(path)?;
     Ok(properties.iter().map(|(key, entry)| (key.to_owned(), entry.value.clone())).collect())
 }
 

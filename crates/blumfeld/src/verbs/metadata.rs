@@ -10,8 +10,9 @@ use metadata::DEFAULT_STORE_FILE;
 use metadata::embedded::{EmbeddedStore, OpenError};
 use metadata::store::Store;
 use metadata::transfer::{self, OnConflict};
-use node::config::{KafkaConfig, Properties};
+use node::config::KafkaConfig;
 
+use crate::cluster::settings::parse_properties;
 use crate::error::VerbError;
 
 /// The root of what is carried.
@@ -127,10 +128,7 @@ impl StoreOptions {
         let Some(path) = &self.config else {
             return Ok(self.data_dir.join(DEFAULT_STORE_FILE));
         };
-        let bytes = std::fs::read(path).map_err(|error| VerbError::file(path, error))?;
-        let properties = Properties::parse(&bytes)
-            .map_err(|error| VerbError::Usage(format!("{}: {error}", path.display())))?;
-        let (config, _) = KafkaConfig::from_properties(&properties, &[])
+        let (config, _) = KafkaConfig::from_properties(&parse_properties(path)?, &[])
             .map_err(|error| VerbError::Usage(format!("{}: {error}", path.display())))?;
         match config.log_dirs.first() {
             Some(dir) => Ok(dir.join(DEFAULT_STORE_FILE)),

@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
-use node::config::{KafkaConfig, Properties};
+use node::config::KafkaConfig;
 
 use crate::allocator;
+use crate::cluster::settings::parse_properties;
 use crate::error::VerbError;
 use crate::logging;
 
@@ -28,12 +29,7 @@ pub(crate) fn run(options: &ServerOptions) -> Result<(), VerbError> {
     let overrides = overrides(&options.overrides)?;
     let (config, warnings) = match &options.file {
         None => KafkaConfig::without_file(&overrides),
-        Some(path) => {
-            let bytes = std::fs::read(path).map_err(|error| VerbError::file(path, error))?;
-            let properties = Properties::parse(&bytes)
-                .map_err(|error| VerbError::Usage(format!("{}: {error}", path.display())))?;
-            KafkaConfig::from_properties(&properties, &overrides)
-        }
+        Some(path) => KafkaConfig::from_properties(&parse_properties(path)?, &overrides),
     }
     .map_err(|error| VerbError::Usage(error.to_string()))?;
     logging::init();

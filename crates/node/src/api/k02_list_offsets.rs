@@ -1,17 +1,15 @@
 //! ListOffsets (key 2): offsets by time and by meaning (KIP-79, KIP-207, KIP-405, KIP-734, KIP-1005).
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use storage::partition_log::{PartitionLog, Positions};
-use wire::Str;
 use wire::error_code::ErrorCode;
 use wire::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic};
 use wire::messages::list_offsets_response::{ListOffsetsPartitionResponse, ListOffsetsTopicResponse};
 use wire::messages::{ListOffsetsRequest, ListOffsetsResponse};
 use wire::types::{LeaderEpoch, Offset};
 
-use super::errors;
+use super::{doubled, errors};
 use crate::broker::Broker;
 use crate::call::Call;
 
@@ -23,7 +21,11 @@ const LATEST_TIERED: i64 = -5;
 
 /// Answers a ListOffsets request.
 pub(crate) fn handle(broker: &Arc<Broker>, call: &Call, request: ListOffsetsRequest) -> ListOffsetsResponse {
-    let doubled = doubled(&request.topics);
+    let partitions = |t: &ListOffsetsTopic| {
+        let name = t.name.clone();
+        t.partitions.iter().map(|p| (name.clone(), p.partition_index)).collect::<Vec<_>>()
+    };
+    let doubled = doubled(request.topics.iter().flat_map(partitions));
     let query = Query {
         broker,
         version: call.version(),
@@ -43,13 +45,6 @@ pub(crate) fn handle(broker: &Arc<Broker>, call: &Call, request: ListOffsetsRequ
         topics: request.topics.into_iter().map(answer).collect(),
         ..ListOffsetsResponse::default()
     }
-}
-
-/// The partitions that are named more than once.
-fn doubled(topics: &[ListOffsetsTopic]) -> BTreeSet<(Str, i32)> {
-    let mut seen = BTreeSet::new();
-    let named = topics.iter().flat_map(|t| t.partitions.iter().map(|p| (t.name.clone(), p.partition_index)));
-    named.filter(|partition| !seen.insert(partition.clone())).collect()
 }
 
 fn failed(asked: &ListOffsetsPartition, error: ErrorCode) -> ListOffsetsPartitionResponse {

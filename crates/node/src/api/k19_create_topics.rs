@@ -13,7 +13,7 @@ use wire::messages::create_topics_response::{CreatableTopicConfigs, CreatableTop
 use wire::messages::{CreateTopicsRequest, CreateTopicsResponse};
 use wire::types::{BrokerId, TopicId, TopicName};
 
-use super::Answer;
+use super::{Answer, doubled};
 use crate::broker::Broker;
 use crate::config::TopicConfigError;
 use crate::drive::gather::Gather;
@@ -25,7 +25,7 @@ pub(crate) fn handle(broker: &Arc<Broker>, answer: Answer, request: CreateTopics
     if !broker.is_controller() {
         return answer.send(&response(request.topics.iter().map(|t| failed(t, &Refusal::not_controller()))));
     }
-    let doubled = doubled(&request);
+    let doubled = doubled(request.topics.iter().map(|topic| topic.name.clone()));
     let image = broker.image();
     let timed_out = request.timeout_ms <= 0;
     let validate_only = request.validate_only;
@@ -60,11 +60,6 @@ pub(crate) fn handle(broker: &Arc<Broker>, answer: Answer, request: CreateTopics
             }
         }
     }
-}
-
-fn doubled(request: &CreateTopicsRequest) -> BTreeSet<Str> {
-    let mut seen = BTreeSet::new();
-    request.topics.iter().map(|t| t.name.clone()).filter(|name| !seen.insert(name.clone())).collect()
 }
 
 fn response(topics: impl IntoIterator<Item = CreatableTopicResult>) -> CreateTopicsResponse {

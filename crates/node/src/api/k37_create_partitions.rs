@@ -11,7 +11,7 @@ use wire::messages::create_partitions_response::CreatePartitionsTopicResult;
 use wire::messages::{CreatePartitionsRequest, CreatePartitionsResponse};
 use wire::types::BrokerId;
 
-use super::Answer;
+use super::{Answer, doubled};
 use crate::broker::Broker;
 use crate::drive::gather::Gather;
 use crate::drive::topics;
@@ -23,7 +23,7 @@ pub(crate) fn handle(broker: &Arc<Broker>, answer: Answer, request: CreatePartit
         let refused = Err(Refusal::not_controller());
         return answer.send(&response(request.topics.iter().map(|topic| result(&topic.name, &refused))));
     }
-    let doubled = doubled(&request);
+    let doubled = doubled(request.topics.iter().map(|topic| topic.name.clone()));
     let (timed_out, validate_only) = (request.timeout_ms <= 0, request.validate_only);
     let image = broker.image();
     let gather = Gather::new(request.topics.len(), move |results: Vec<CreatePartitionsTopicResult>| {
@@ -116,11 +116,6 @@ fn manual(
         }
     }
     Ok((have..).zip(lists).collect())
-}
-
-fn doubled(request: &CreatePartitionsRequest) -> BTreeSet<Str> {
-    let mut seen = BTreeSet::new();
-    request.topics.iter().map(|t| t.name.clone()).filter(|name| !seen.insert(name.clone())).collect()
 }
 
 fn result(name: &Str, outcome: &Result<(), Refusal>) -> CreatePartitionsTopicResult {

@@ -22,6 +22,7 @@ mod k37_create_partitions;
 mod k44_incremental_alter_configs;
 mod k60_describe_cluster;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -132,6 +133,12 @@ impl From<Endpoint> for wire::messages::fetch_response::NodeEndpoint {
     fn from(it: Endpoint) -> Self {
         Self { node_id: it.node_id, host: it.host, port: it.port, rack: it.rack }
     }
+}
+
+/// What stands more than once in a request that allows it once.
+pub(crate) fn doubled<T: Ord + Clone>(named: impl Iterator<Item = T>) -> BTreeSet<T> {
+    let mut seen = BTreeSet::new();
+    named.filter(|name| !seen.insert(name.clone())).collect()
 }
 
 /// Handles one frame, without its size prefix.

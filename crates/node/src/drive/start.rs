@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, mpsc};
 
+use bytes::Bytes;
 use kernel::metadata_image::{BrokerInfo, Endpoint, MetadataImage, PartitionImage, TopicImage};
 use metadata::store::{Blocking, CreateMode, Op, OpResult, Request, Response, Store, StoreError, Value};
 use metadata::znode::config::ConfigEntity;
@@ -183,15 +184,19 @@ fn elect(store: &dyn Store, id: BrokerId, wall_ms: i64) -> Result<ControllerEpoc
     Ok(epoch)
 }
 
-/// Sends many reads at once and waits for all answers, in order.
-fn read_all(store: &dyn Store, requests: Vec<Request>) -> Result<Vec<Response>, StoreError> {
-    let (sender, receiver) = mpsc::channel();
-    for request in requests {
-        let sender = sender.clone();
-        store.submit(request, Box::new(move |answer| drop(sender.send(answer))));
-    }
-    drop(sender);
-    receiver.into_iter().collect()
+/// Data and version of a znode, if there is one.
+type Node = Option<(Option<Bytes>, i32)>;
+
+/// Data and version of each of `paths`, asked for at once; none where there is no such znode.
+fn read_nodes(store: &dyn Store, paths: Vec<String>) -> Result<Vec<Node>, StoreError> {
+    let answers = Blocking::new(store).pipeline(paths.into_iter().map(Request::get).collect());
+    let node = |answer: Result<Response, StoreError>| match answer {
+        Ok(Response::Data { data, stat }) => Ok(Some((data, stat.version))),
+        Ok(_) => Err(StoreError::Unexpected("an answer of another kind")),
+        Err(error) if error.is_no_node() => Ok(None),
+        Err(error) => Err(error),
+    };
+    answers.into_iter().map(node).collect()
 }
 
 struct StoredTopic {
@@ -202,24 +207,19 @@ struct StoredTopic {
 fn read_topics(store: &dyn Store) -> Result<BTreeMap<TopicName, StoredTopic>, StartError> {
     let names: Vec<_> =
         Blocking::new(store).children(topic::ROOT)?.iter().map(|n| TopicName::from(n.as_str())).collect();
-    let assignments = read_all(store, names.iter().map(|name| Request::get(topic::path(name))).collect())?;
+    let assignments = read_nodes(store, names.iter().map(topic::path).collect())?;
     let config_path = |name: &TopicName| ConfigEntity::Topic(name.clone()).path();
-    // A topic without a config node is one whose node was removed by hand: it has no overrides.
-    let with_config: Vec<_> = Blocking::new(store).children(&format!("{}/topics", config::ROOT))?;
-    let configured: Vec<_> =
-        names.iter().filter(|name| with_config.iter().any(|it| it == name.as_str())).collect();
-    let configs = read_all(store, configured.iter().map(|name| Request::get(config_path(name))).collect())?;
+    let configs = read_nodes(store, names.iter().map(config_path).collect())?;
     let mut topics = BTreeMap::new();
-    for (name, answer) in names.iter().zip(assignments) {
-        if let Response::Data { data, .. } = answer {
-            let assignment = TopicAssignment::decode(data.as_deref())?;
-            topics.insert(name.clone(), StoredTopic { assignment, configs: BTreeMap::new() });
-        }
-    }
-    for (name, answer) in configured.into_iter().zip(configs) {
-        if let (Response::Data { data, .. }, Some(topic)) = (answer, topics.get_mut(name)) {
-            topic.configs = config::decode(data.as_deref())?;
-        }
+    for ((name, assignment), configs) in names.into_iter().zip(assignments).zip(configs) {
+        let Some((data, _)) = assignment else { continue };
+        let assignment = TopicAssignment::decode(data.as_deref())?;
+        // A topic without a config node is one whose node was removed by hand: it has no overrides.
+        let configs = match configs {
+            Some((data, _)) => config::decode(data.as_deref())?,
+            None => BTreeMap::new(),
+        };
+        topics.insert(name, StoredTopic { assignment, configs });
     }
     Ok(topics)
 }
@@ -237,20 +237,11 @@ fn lead(broker: &Arc<Broker>, topics: BTreeMap<TopicName, StoredTopic>) -> Resul
                 .map(|index| TopicPartition { topic: name.clone(), partition: *index })
         })
         .collect();
-    let reads =
-        partitions.iter().map(|partition| Request::exists(partition_state::path(partition))).collect();
-    let exists = read_all(&*store, reads)?;
-    let present: Vec<_> = partitions
-        .iter()
-        .zip(exists)
-        .filter(|(_, answer)| matches!(answer, Response::Exists(Some(_))))
-        .map(|(partition, _)| partition)
-        .collect();
-    let reads = present.iter().map(|partition| Request::get(partition_state::path(partition))).collect();
+    let nodes = read_nodes(&*store, partitions.iter().map(partition_state::path).collect())?;
     let mut states = BTreeMap::new();
-    for (partition, answer) in present.into_iter().zip(read_all(&*store, reads)?) {
-        if let Response::Data { data, stat } = answer {
-            states.insert(partition.clone(), (PartitionState::decode(data.as_deref())?, stat.version));
+    for (partition, node) in partitions.into_iter().zip(nodes) {
+        if let Some((data, version)) = node {
+            states.insert(partition, (PartitionState::decode(data.as_deref())?, version));
         }
     }
     let mut settled = Vec::new();

@@ -19,7 +19,6 @@ use wire::error_code::ErrorCode;
 use wire::types::{BrokerId, LeaderEpoch, TopicId, TopicName, TopicPartition};
 
 use crate::broker::Broker;
-use crate::jobs;
 use crate::refusal::Refusal;
 
 /// A topic that has passed all checks.
@@ -104,24 +103,7 @@ pub(crate) fn create(
         Op::create(partition_state::partitions_path(&new.name), Value::NULL, CreateMode::Persistent),
     ];
     ops.extend(image.partitions.iter().flat_map(|(index, it)| state_ops(broker, &new.name, *index, it)));
-    let then = broker.clone();
-    broker.store().submit(
-        Request::Multi(ops),
-        Box::new(move |outcome| match outcome {
-            Ok(_) => {
-                let executor = then.executor().clone();
-                jobs::run(
-                    &*executor,
-                    Box::new(move || {
-                        make_logs(&then, &image);
-                        then.update_image(|now| now.with_topics([image]));
-                        done(Ok(id));
-                    }),
-                );
-            }
-            Err(error) => done(Err(store_refusal(&error, &new.name))),
-        }),
-    );
+    publish(broker, ops, image, move |outcome| done(outcome.map(|()| id)));
 }
 
 /// Adds partitions to a topic.
@@ -140,22 +122,26 @@ pub(crate) fn add_partitions(
     let mut ops = vec![Op::set(topic::path(&name), encode_assignment(current.id, &whole), None)];
     ops.extend(new.iter().flat_map(|(index, it)| state_ops(broker, &name, *index, it)));
     image.partitions.extend(new);
+    publish(broker, ops, image, done);
+}
+
+/// Writes the znodes of a topic, makes the logs of its new partitions, then shows it to clients.
+fn publish(
+    broker: &Arc<Broker>,
+    ops: Vec<Op>,
+    image: TopicImage,
+    done: impl FnOnce(Result<(), Refusal>) + Send + 'static,
+) {
     let then = broker.clone();
     broker.store().submit(
         Request::Multi(ops),
         Box::new(move |outcome| match outcome {
-            Ok(_) => {
-                let executor = then.executor().clone();
-                jobs::run(
-                    &*executor,
-                    Box::new(move || {
-                        make_logs(&then, &image);
-                        then.update_image(|now| now.with_topics([image]));
-                        done(Ok(()));
-                    }),
-                );
-            }
-            Err(error) => done(Err(store_refusal(&error, &name))),
+            Ok(_) => then.clone().run_job(move || {
+                make_logs(&then, &image);
+                then.update_image(|now| now.with_topics([image]));
+                done(Ok(()));
+            }),
+            Err(error) => done(Err(store_refusal(&error, &image.name))),
         }),
     );
 }
@@ -174,8 +160,7 @@ pub(crate) fn delete(
         Box::new(move |outcome| match outcome {
             // A mark that is there already belongs to a deletion that was cut short: it goes on.
             Ok(_) | Err(StoreError::Op(OpError::NodeExists)) => {
-                let executor = then.executor().clone();
-                jobs::run(&*executor, Box::new(move || finish_deletion(&then, &topic_image, done)));
+                then.clone().run_job(move || finish_deletion(&then, &topic_image, done));
             }
             Err(error) => done(Err(store_refusal(&error, &name))),
         }),

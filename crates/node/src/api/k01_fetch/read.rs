@@ -13,6 +13,7 @@ use wire::types::{BrokerId, LeaderEpoch, Offset};
 use super::plan::{FIRST_SERVED_VERSION, Plan, TOPIC_ID_VERSION, Target};
 use crate::api::errors;
 use crate::broker::Broker;
+use crate::metrics::TopicMeters;
 use crate::partition::Partition;
 
 /// The first version whose consumers know zstd (KIP-110).
@@ -30,6 +31,8 @@ pub(super) struct PartitionAnswer {
     pub(super) records: Option<FileRange>,
     /// Told to clients that went to the wrong broker (KIP-951).
     pub(super) current_leader: Option<(BrokerId, LeaderEpoch)>,
+    /// Counts for the topic; none if the partition is not here.
+    pub(super) meters: Option<Arc<TopicMeters>>,
 }
 
 impl PartitionAnswer {
@@ -43,6 +46,7 @@ impl PartitionAnswer {
             aborted: None,
             records: None,
             current_leader: None,
+            meters: None,
         }
     }
 
@@ -117,9 +121,13 @@ fn read_target(
         && !partition.topic_id().is_zero()
         && partition.topic_id() != id
     {
-        return failed(ErrorCode::InconsistentTopicId);
+        return PartitionAnswer {
+            meters: Some(partition.meters().clone()),
+            ..failed(ErrorCode::InconsistentTopicId)
+        };
     }
-    read_partition(&partition, plan, target, left, first).unwrap_or_else(failed)
+    let answer = read_partition(&partition, plan, target, left, first).unwrap_or_else(failed);
+    PartitionAnswer { meters: Some(partition.meters().clone()), ..answer }
 }
 
 fn read_partition(
@@ -169,6 +177,7 @@ fn filled(read: LogRead, plan: &Plan) -> PartitionAnswer {
         // A batch that does not fit is left out; its reader comes again when it is the first of the answer.
         records: read.range.filter(|range| range.len > 0 && !read.first_batch_incomplete),
         current_leader: None,
+        meters: None,
     }
 }
 
@@ -196,5 +205,6 @@ fn diverging(
         aborted: None,
         records: None,
         current_leader: None,
+        meters: None,
     }))
 }

@@ -121,11 +121,11 @@ fn partition_data(plan: &Plan, target: &Target, it: PartitionAnswer) -> (Partiti
 }
 
 fn count(broker: &Broker, target: &Target, it: &PartitionAnswer) {
-    let Some(topic) = &target.topic else { return };
+    if target.topic.is_none() {
+        return;
+    }
     let (all, bytes) = (&broker.metrics().all_topics, u64::try_from(it.bytes()).unwrap_or(u64::MAX));
-    let of_topic = broker.partition(topic.as_str(), target.key.partition).ok();
-    let meters = of_topic.iter().map(|partition| partition.meters()).chain([&**all]);
-    for meters in meters {
+    for meters in it.meters.iter().chain([all]) {
         meters.total_fetch_requests.inc();
         if it.error == ErrorCode::None {
             meters.bytes_out.add(bytes);
