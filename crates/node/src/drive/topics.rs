@@ -248,10 +248,12 @@ fn encode_assignment(id: TopicId, assignment: &BTreeMap<i32, Vec<BrokerId>>) -> 
     TopicAssignment { topic_id: (!id.is_zero()).then_some(id), partitions: partitions.collect() }.encode()
 }
 
-/// Makes the logs of this broker's partitions of a topic; a disk that fails takes its partitions offline.
+/// Makes the logs of this broker's new partitions of a topic; a disk that fails takes its partitions offline.
+/// A partition that is led already stays the one at which produces queue and fetches wait.
 fn make_logs(broker: &Arc<Broker>, image: &TopicImage) {
     let mine = image.partitions.iter().filter(|(_, it)| it.leader == broker.id());
-    for (index, it) in mine {
+    let new = mine.filter(|(index, _)| broker.partition(image.name.as_str(), **index).is_err());
+    for (index, it) in new {
         let partition = TopicPartition { topic: image.name.clone(), partition: *index };
         broker.become_leader(&partition, image, it, true);
     }

@@ -18,7 +18,7 @@ use wire::{Str, batch};
 
 use crate::harness::{Node, PATIENCE, answer, frame, produce_request};
 
-fn batch(values: &[&str]) -> Bytes {
+pub(crate) fn batch(values: &[&str]) -> Bytes {
     let mut builder = BatchBuilder::new(Compression::None);
     for (at, value) in (0..).zip(values) {
         builder.append(Millis(1_000 + at), Some(b"key"), Some(value.as_bytes()));
@@ -36,7 +36,7 @@ fn idempotent(producer_id: i64, sequence: i32, values: &[&str]) -> Bytes {
     builder.build().unwrap().bytes
 }
 
-fn fetch_request(topic: &str, offset: i64, max_wait_ms: i32, min_bytes: i32) -> FetchRequest {
+pub(crate) fn fetch_request(topic: &str, offset: i64, max_wait_ms: i32, min_bytes: i32) -> FetchRequest {
     let partition = FetchPartition {
         partition: 0,
         fetch_offset: offset,
@@ -47,7 +47,7 @@ fn fetch_request(topic: &str, offset: i64, max_wait_ms: i32, min_bytes: i32) -> 
     FetchRequest { max_wait_ms, min_bytes, topics: vec![topic], ..FetchRequest::default() }
 }
 
-fn values(response: &FetchResponse) -> Vec<String> {
+pub(crate) fn values(response: &FetchResponse) -> Vec<String> {
     let mut values = Vec::new();
     for partition in response.responses.iter().flat_map(|topic| &topic.partitions) {
         for batch in batches(partition.records.clone().unwrap()) {

@@ -9,11 +9,12 @@ use wire::messages::create_topics_request::{CreatableReplicaAssignment, Creatabl
 use wire::messages::delete_topics_request::DeleteTopicState;
 use wire::messages::metadata_request::MetadataRequestTopic;
 use wire::messages::{
-    CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest, DescribeClusterRequest,
+    CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest, DescribeClusterRequest, FetchResponse,
     MetadataRequest, MetadataResponse,
 };
 
-use crate::harness::{Node, PATIENCE};
+use crate::harness::{Node, PATIENCE, answer, frame};
+use crate::records::{batch, fetch_request, values};
 
 fn metadata(node: &Node, version: i16, name: &str, create: bool) -> MetadataResponse {
     let topic = MetadataRequestTopic { name: Some(Str::from(name)), ..MetadataRequestTopic::default() };
@@ -148,4 +149,17 @@ fn the_cluster_is_described() {
     let response =
         node.call(1, &DescribeClusterRequest { endpoint_type: 2, ..DescribeClusterRequest::default() });
     assert_eq!(response.error_code, ErrorCode::MismatchedEndpointType.code());
+}
+
+#[test]
+fn a_fetch_that_waits_is_woken_though_its_topic_has_grown_meanwhile() {
+    let node = Node::start(&[]);
+    node.create_topic("t", 1, &[]);
+    let waiting = node.submit(frame(12, &fetch_request("t", 0, 60_000, 1)));
+    let topic = CreatePartitionsTopic { name: Str::from("t"), count: 2, assignments: None };
+    let request = CreatePartitionsRequest { topics: vec![topic], timeout_ms: 5_000, validate_only: false };
+    assert_eq!(node.call(3, &request).results[0].error_code, 0);
+    node.produce("t", 0, batch(&["a"])).unwrap();
+    let response: FetchResponse = answer(&waiting, 12);
+    assert_eq!(values(&response), ["a"]);
 }
