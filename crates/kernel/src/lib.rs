@@ -1,8 +1,10 @@
 //! Pure decisions of the broker.
 
 pub mod assignment;
+pub mod controller;
 pub mod epochs;
 pub mod fetch;
 pub mod metadata_image;
 pub mod producer;
+pub mod replica;
 pub mod topic_name;

@@ -14,6 +14,7 @@ pub mod jobs;
 mod metrics;
 mod partition;
 mod partitions;
+pub mod peers;
 mod refusal;
 
 pub use drive::start::{StartError, start};

@@ -1,0 +1,1 @@
+//! The controller: the one broker that moves replicas and partitions through their states.

@@ -1,0 +1,2 @@
+//! One partition on one broker, as leader or follower: who is in sync, how far the high watermark may go, where a
+//! replica that comes back truncates.
