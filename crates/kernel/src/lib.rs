@@ -5,6 +5,7 @@ pub mod controller;
 pub mod epochs;
 pub mod fetch;
 pub mod metadata_image;
+pub mod metadata_version;
 pub mod producer;
 pub mod replica;
 pub mod topic_name;

@@ -11,7 +11,6 @@ pub mod describe;
 pub mod describe_resource;
 mod kafka_config;
 pub mod listeners;
-mod metadata_version;
 pub mod properties;
 pub mod resource;
 pub mod topic_config;
@@ -19,6 +18,8 @@ pub mod topic_keys;
 mod topics;
 mod typed;
 pub mod value;
+
+use kernel::metadata_version;
 
 pub use checks::Listeners;
 pub use kafka_config::{ConfigError, KafkaConfig, Warning};
