@@ -1,1 +1,3 @@
 //! The controller: the one broker that moves replicas and partitions through their states.
+
+pub mod values;
