@@ -3,5 +3,8 @@
 
 pub mod alter_partition;
 pub mod control;
+pub mod divergence;
+pub mod fetcher;
 pub mod isr_notifications;
 pub mod leader;
+pub mod log_view;

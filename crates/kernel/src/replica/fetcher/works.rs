@@ -1,0 +1,118 @@
+//! What became of work on a log.
+
+use wire::types::{LeaderEpoch, Offset, TopicPartition};
+
+use super::Step;
+use super::data::lag;
+use super::event::{AppendFailure, Command, Failure, Note, WorkId};
+use super::partition::{State, Told, Work};
+use super::truncation::TruncationCause;
+
+impl Step<'_> {
+    pub(super) fn truncated(
+        &mut self,
+        id: WorkId,
+        name: &TopicPartition,
+        log_end: Offset,
+        latest_epoch: Option<LeaderEpoch>,
+    ) {
+        match self.fetcher.partitions.end_work(name, id) {
+            Some(Work::Truncate { done }) => {
+                let told_by_fetch = self.fetcher.settings.protocol.truncation_on_fetch_supported();
+                let Some(partition) = self.fetcher.partitions.get_mut(name) else { return };
+                let fetched = partition.state == State::Fetching;
+                let same = (partition.fetch_offset, partition.last_fetched_epoch) == (log_end, latest_epoch);
+                partition.fetch_offset = log_end;
+                partition.last_fetched_epoch = latest_epoch;
+                // If the logs may still differ below, the next fetch tells, or the next question.
+                partition.state = if done || told_by_fetch { State::Fetching } else { State::Truncating };
+                if fetched && same {
+                    // No answer of a sound leader leaves things as they were; the same fetch would get it again.
+                    self.delay(name);
+                }
+            }
+            Some(Work::Resolve { lag }) => self.resume(name, log_end, latest_epoch, lag),
+            Some(Work::Restart { told }) => {
+                if let Some(partition) = self.fetcher.partitions.get_mut(name) {
+                    partition.fetch_offset = log_end;
+                    partition.last_fetched_epoch = latest_epoch;
+                }
+                if let Some(work) = self.begin_work(name, Work::Append { told, restarted: true }) {
+                    self.out.push(Command::Append(work));
+                }
+            }
+            Some(Work::Append { .. }) | None => {}
+        }
+    }
+
+    pub(super) fn appended(
+        &mut self,
+        id: WorkId,
+        name: &TopicPartition,
+        log_end: Offset,
+        last_epoch: Option<LeaderEpoch>,
+    ) {
+        let Some(Work::Append { told, .. }) = self.fetcher.partitions.end_work(name, id) else { return };
+        let Some(partition) = self.fetcher.partitions.get_mut(name) else { return };
+        if partition.fetch_offset == log_end {
+            self.note(Note::NothingAppended(name.clone()));
+            self.delay(name);
+            return;
+        }
+        partition.fetch_offset = log_end;
+        partition.last_fetched_epoch = last_epoch.or(partition.last_fetched_epoch);
+        partition.lag = Some(lag(told.high_watermark, log_end));
+        self.fetcher.partitions.move_to_end(name);
+        self.take_offsets(name, told);
+    }
+
+    pub(super) fn append_failed(&mut self, id: WorkId, name: &TopicPartition, failure: AppendFailure) {
+        let Some(Work::Append { told, restarted }) = self.fetcher.partitions.end_work(name, id) else {
+            return;
+        };
+        match failure {
+            AppendFailure::Corrupt => {
+                self.note(Note::CorruptRecords(name.clone()));
+                self.delay(name);
+            }
+            AppendFailure::UnexpectedOffset { first, last } => {
+                if restarted || !self.begin_at_first_batch(name, told, first, last) {
+                    self.fail(name, Failure::UnexpectedRecords { first, last });
+                }
+            }
+            AppendFailure::Storage => self.fail(name, Failure::Storage),
+        }
+    }
+
+    /// A log without records may begin inside the first batch that it gets: it begins at the batch then (KAFKA-6975).
+    fn begin_at_first_batch(
+        &mut self,
+        name: &TopicPartition,
+        told: Told,
+        first: Offset,
+        last: Offset,
+    ) -> bool {
+        let Some(offsets) = self.logs.offsets(name) else { return false };
+        if offsets.log_start != offsets.log_end || last < offsets.log_end || first.0 < 0 {
+            return false;
+        }
+        if let Some(work) = self.begin_work(name, Work::Restart { told }) {
+            let cause = TruncationCause::StartsInsideBatch { first };
+            self.out.push(Command::TruncateFullyAndStartAt(work, first, cause));
+        }
+        true
+    }
+
+    pub(super) fn log_failed(&mut self, name: &TopicPartition, leader_epoch: LeaderEpoch) {
+        if self.is_in(name, leader_epoch) {
+            self.fail(name, Failure::Storage);
+        }
+    }
+
+    /// Whoever took the role away has removed the partition, or will add it anew.
+    pub(super) fn fenced(&mut self, name: &TopicPartition, leader_epoch: LeaderEpoch) {
+        if self.is_in(name, leader_epoch) {
+            self.fetcher.partitions.remove(name);
+        }
+    }
+}
