@@ -20,6 +20,7 @@ mod recover;
 mod roll;
 mod scan;
 mod sets;
+mod split;
 #[cfg(test)]
 mod tests;
 mod time;
@@ -264,8 +265,7 @@ impl Segment {
 
     /// Whether `offset` can be told relative to the base offset.
     pub fn covers(&self, offset: Offset) -> bool {
-        let relative = offset.0.checked_sub(self.base.0);
-        relative.is_some_and(|relative| (0..=i64::from(i32::MAX)).contains(&relative))
+        split::fits(self.base, offset)
     }
 
     /// Appends a set of batches with one write, and returns the position of its first byte. Readers see it

@@ -43,11 +43,12 @@ pub(crate) fn may_follow(batch: &BatchHeader, last: &BatchHeader) -> bool {
 }
 
 impl Segment {
-    /// Checks all batches, cuts the log at the first bad one or one that cannot follow, and builds the three indexes anew; `visit` sees
-    /// each good batch in order and may append to the transaction index. Not durable until it is flushed.
+    /// Checks all batches, cuts the log at the first bad one or one that cannot follow, and builds the three
+    /// indexes anew; `visit` sees each good batch in order and may append to the transaction index. Not durable
+    /// until it is flushed.
     ///
-    /// Fails with [`SegmentError::OffsetOverflow`] if an offset does not fit the segment (KAFKA-6264), and on
-    /// a batch of an old format; nothing is cut then.
+    /// Fails with [`SegmentError::OffsetOverflow`] if an offset does not fit the segment, which must be split
+    /// then ([`Segment::split`]), and on a batch of an old format; nothing is cut then.
     pub fn recover(
         &self,
         visit: &mut dyn FnMut(&RecoveredBatch) -> Result<(), SegmentError>,
@@ -90,7 +91,7 @@ impl Segment {
     }
 
     /// The next batch if it is whole and its checksum right; `None` where the good part ends.
-    fn next_checked(&self, scan: &mut BatchScan) -> Result<Option<FileBatch>, SegmentError> {
+    pub(super) fn next_checked(&self, scan: &mut BatchScan) -> Result<Option<FileBatch>, SegmentError> {
         let checked = match scan.next_batch() {
             Ok(Some(batch)) => scan.verify_crc(&batch).map(|()| Some(batch)),
             other => other,

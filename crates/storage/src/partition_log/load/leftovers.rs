@@ -27,34 +27,59 @@ pub(super) fn clean_up(
     let remove = |file: &SegmentFileName| disk.remove_file(&dir.join(file.to_string()));
     let unfinished = files.iter().filter(|file| file.transient == Some(Transient::Cleaned));
     let unfinished = unfinished.map(|file| file.offset).min();
-    let mut kept = Vec::new();
-    let mut swaps = Vec::new();
+    let (mut kept, mut swaps, mut taken_back, mut gone) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for file in files {
         match file.transient {
             None => kept.push(file),
             Some(Transient::Swap) if unfinished.is_none_or(|offset| file.offset < offset) => swaps.push(file),
-            Some(_) => remove(&file)?,
+            Some(Transient::Swap) => taken_back.push(file),
+            Some(_) => gone.push(file),
         }
     }
-    if swaps.is_empty() {
-        return Ok(kept);
+    taken_back.iter().try_for_each(remove)?;
+    if !taken_back.is_empty() {
+        // As long as one of them may come back, the `.cleaned` file must be there to condemn it.
+        disk.sync_dir(dir)?;
     }
-    if let Some(replaced) = replaced_range(dir, &swaps, next_offset)? {
-        let (gone, stay) = kept.into_iter().partition(|file| replaced.contains(&file.offset));
-        let gone: Vec<SegmentFileName> = gone;
-        gone.iter().try_for_each(remove)?;
-        kept = stay;
+    gone.iter().try_for_each(remove)?;
+    if !swaps.is_empty() {
+        finish(disk, dir, &mut kept, swaps, next_offset)?;
+        kept.sort();
     }
-    for swap in swaps {
-        let name = SegmentFileName { transient: None, ..swap };
-        disk.rename(&dir.join(swap.to_string()), &dir.join(name.to_string()))?;
-        kept.retain(|file| *file != name);
-        kept.push(name);
-    }
-    // The renames decide which segments count; a later crash must not bring the old ones back.
-    disk.sync_dir(dir)?;
-    kept.sort();
     Ok(kept)
+}
+
+/// Puts complete `.swap` files in the place of what they replace.
+fn finish(
+    disk: &dyn Disk,
+    dir: &Path,
+    kept: &mut Vec<SegmentFileName>,
+    mut swaps: Vec<SegmentFileName>,
+    next_offset: impl Fn(&Path) -> io::Result<Offset>,
+) -> io::Result<()> {
+    if let Some(replaced) = replaced_range(dir, &swaps, next_offset)? {
+        // What a snapshot says of the producers up to its offset stays true (KAFKA-12520).
+        let goes =
+            |file: &SegmentFileName| replaced.contains(&file.offset) && file.file != SegmentFile::Snapshot;
+        for file in kept.iter().filter(|file| goes(file)) {
+            disk.remove_file(&dir.join(file.to_string()))?;
+        }
+        kept.retain(|file| !goes(file));
+        // None of them may come back beside what replaces it.
+        disk.sync_dir(dir)?;
+    }
+    swaps.sort();
+    for files in swaps.chunk_by(|one, next| one.offset == next.offset) {
+        for swap in files {
+            let name = SegmentFileName { transient: None, ..*swap };
+            disk.rename(&dir.join(swap.to_string()), &dir.join(name.to_string()))?;
+            kept.retain(|file| *file != name);
+            kept.push(name);
+        }
+        // In ascending order: a later crash must find no `.swap` file below a segment that is in its place.
+        disk.sync_dir(dir)?;
+    }
+    Ok(())
 }
 
 /// The offsets, first inclusive and last exclusive, that complete `.log.swap` files stand for.
@@ -78,29 +103,44 @@ fn replaced_range(
 mod tests {
     use super::*;
     use crate::disk::OpenOptions;
-    use crate::disk::crash::CrashDisk;
+    use crate::disk::crash::{CrashDisk, CrashMode};
 
     const DIR: &str = "/t-0";
 
-    /// The names left of `names`, when every log file ends 100 offsets after its base.
-    fn cleaned(names: &[&str]) -> Vec<String> {
+    /// A disk with files of these names, all durable.
+    fn disk_with(names: &[&str]) -> CrashDisk {
         let disk = CrashDisk::new();
         disk.create_dir_all(Path::new(DIR)).unwrap();
         for name in names {
             let file = disk.open(&Path::new(DIR).join(long(name)), OpenOptions::CREATE).unwrap();
             file.write_at(name.as_bytes(), 0).unwrap();
+            file.sync_all().unwrap();
         }
-        let files = names.iter().map(|name| SegmentFileName::parse(&long(name)).unwrap()).collect();
-        let next = |path: &Path| {
+        for dir in [DIR, "/"] {
+            disk.sync_dir(Path::new(dir)).unwrap();
+        }
+        disk
+    }
+
+    fn names_on(disk: &CrashDisk) -> Vec<String> {
+        disk.list_dir(Path::new(DIR)).unwrap().into_iter().map(|entry| entry.name).collect()
+    }
+
+    /// Cleans up, when every log file ends 100 offsets after its base.
+    fn clean(disk: &CrashDisk) -> io::Result<Vec<SegmentFileName>> {
+        let files = names_on(disk).iter().map(|name| SegmentFileName::parse(name).unwrap()).collect();
+        clean_up(disk, Path::new(DIR), files, |path| {
             let name = path.file_name().unwrap().to_str().unwrap();
             Ok(SegmentFileName::parse(name).unwrap().offset.plus(100))
-        };
-        let kept = clean_up(&disk, Path::new(DIR), files, next).unwrap();
-        let mut kept: Vec<String> = kept.iter().map(ToString::to_string).collect();
+        })
+    }
+
+    /// The names left of `names`.
+    fn cleaned(names: &[&str]) -> Vec<String> {
+        let disk = disk_with(names);
+        let mut kept: Vec<String> = clean(&disk).unwrap().iter().map(ToString::to_string).collect();
         kept.sort();
-        let on_disk: Vec<String> =
-            disk.list_dir(Path::new(DIR)).unwrap().into_iter().map(|entry| entry.name).collect();
-        assert_eq!(kept, on_disk);
+        assert_eq!(kept, names_on(&disk));
         kept.iter().map(|name| name.trim_start_matches('0').to_owned()).collect()
     }
 
@@ -127,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_complete_replacement_removes_the_old_files_in_its_range_and_takes_their_names() {
+    fn a_complete_replacement_removes_the_old_segments_in_its_range_and_takes_their_names() {
         let names = [
             "5.log",
             "5.index",
@@ -138,7 +178,7 @@ mod tests {
             "5.log.swap",
             "5.index.swap",
         ];
-        assert_eq!(cleaned(&names), ["5.index", "5.log", "105.log", "105.snapshot"]);
+        assert_eq!(cleaned(&names), ["5.index", "5.log", "50.snapshot", "105.log", "105.snapshot"]);
     }
 
     #[test]
@@ -150,5 +190,36 @@ mod tests {
     #[test]
     fn nothing_is_touched_without_leftovers() {
         assert_eq!(cleaned(&["5.log", "5.index"]), ["5.index", "5.log"]);
+    }
+
+    /// Lets the disk die at every operation of the clean-up; what the next one leaves is always the same.
+    fn survives_crashes(names: &[&str]) {
+        let expected = cleaned(names);
+        for at in 0.. {
+            let disk = disk_with(names);
+            disk.crash_at(at);
+            let done = clean(&disk).is_ok();
+            for seed in 0..40 {
+                let after = disk.fork().crash(CrashMode::PowerLoss { seed });
+                clean(&after).unwrap();
+                let left: Vec<String> =
+                    names_on(&after).iter().map(|name| name.trim_start_matches('0').to_owned()).collect();
+                assert_eq!(left, expected, "died at {at}, seed {seed}");
+            }
+            if done {
+                break;
+            }
+        }
+    }
+
+    #[test]
+    fn a_crash_while_a_replacement_is_taken_back_lets_none_of_it_count() {
+        survives_crashes(&["5.log", "100.log", "5.log.cleaned", "150.log.swap", "150.index.swap"]);
+    }
+
+    #[test]
+    fn a_crash_while_a_replacement_is_ended_brings_none_of_the_old_segments_back() {
+        survives_crashes(&["5.log", "50.log", "90.log", "105.log", "5.log.swap"]);
+        survives_crashes(&["5.log", "150.log", "300.log", "5.log.swap", "160.log.swap", "250.log.swap"]);
     }
 }

@@ -7,6 +7,7 @@
 
 mod epochs;
 mod leftovers;
+mod overflow;
 pub(super) mod producers;
 mod recover;
 
@@ -126,14 +127,15 @@ impl PartitionLog {
     pub fn open(context: &LogContext, args: OpenLog) -> Result<Arc<Self>, LoadError> {
         context.health.check()?;
         let dir = SegmentDir { files: context.files.clone(), path: DirPath::new(&args.dir) };
-        let loader = Loader {
+        let mut loader = Loader {
             args: &args,
             dir: dir.clone(),
             config: segment_config(&args.config),
             files: Vec::new(),
             snapshots: Snapshots::default(),
         };
-        let loaded = loader.load().map_err(|failure| failure.into_load_error(context, &args.partition))?;
+        let loaded =
+            loader.load_splitting().map_err(|error| error.into_load_error(context, &args.partition))?;
         Ok(Self::assemble(context, args.partition, dir, args.config, loaded, !args.clean))
     }
 
@@ -214,8 +216,17 @@ fn create_files(dir: &SegmentDir, config: &LogConfig, id: TopicId, now: Now) -> 
 /// A log file up to this size is read from its start to find its end, rather than from where its index points.
 const SMALL_SEGMENT_BYTES: u64 = 64 << 10;
 
-/// The end of a segment that needs no recovery.
+/// The end of a segment that needs no recovery. Fails if its offsets do not fit it.
 fn end_of(segment: &Segment) -> Result<Offset, SegmentError> {
+    let (base, end) = (segment.base(), read_end(segment)?);
+    let offset = end.plus(-1);
+    if end > base && !segment.covers(offset) {
+        return Err(SegmentError::OffsetOverflow { base, offset });
+    }
+    Ok(end)
+}
+
+fn read_end(segment: &Segment) -> Result<Offset, SegmentError> {
     if segment.size() <= SMALL_SEGMENT_BYTES {
         let mut end = segment.base();
         let mut scan = if segment.is_empty() { return Ok(end) } else { segment.scan_at(0)? };
@@ -230,7 +241,17 @@ fn end_of(segment: &Segment) -> Result<Offset, SegmentError> {
 }
 
 impl Loader<'_> {
-    fn load(mut self) -> Result<Loaded, Failure> {
+    /// Loads the log. A segment whose offsets do not fit it is split, and loading begins anew.
+    fn load_splitting(&mut self) -> Result<Loaded, Failure> {
+        loop {
+            match self.load() {
+                Err(failure) if self.split_overflowed(&failure)? => {}
+                result => return result,
+            }
+        }
+    }
+
+    fn load(&mut self) -> Result<Loaded, Failure> {
         self.list_files()?;
         let mut segments = self.open_segments()?;
         let on_disk = epochs::read(&self.dir)?;
@@ -266,7 +287,8 @@ impl Loader<'_> {
         let positions =
             Positions { log_start, last_stable: log_start, high_watermark, log_end, recovery_point };
         let topic_id = self.read_topic_id(log_end > log_start)?;
-        Ok(Loaded { segments, positions, producers, snapshots: self.snapshots, epochs, topic_id })
+        let snapshots = std::mem::take(&mut self.snapshots);
+        Ok(Loaded { segments, positions, producers, snapshots, epochs, topic_id })
     }
 
     /// Lists the directory, and settles what a crash left in the middle.

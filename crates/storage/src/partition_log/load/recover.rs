@@ -9,6 +9,7 @@ use kernel::producer::ProducerStates;
 use wire::batch::BatchHeader;
 use wire::types::Offset;
 
+use super::overflow::check_range;
 use super::producers::{TxnIndexing, apply_batch, state_before, take_at_base};
 use super::{Failure, Loader};
 use crate::names::SegmentFile;
@@ -44,7 +45,10 @@ impl Loader<'_> {
         let mut last = None;
         for at in 0..segments.len() {
             let Some(segment) = segments.get(at).cloned() else { break };
-            if at < unclean_from && !damaged.contains(&segment.base()) {
+            let untouched = at < unclean_from;
+            if untouched && !damaged.contains(&segment.base()) {
+                let next = segments.get(at.saturating_add(1));
+                check_range(&segment, next.map(|next| next.base()))?;
                 (recovery.producers, recovery.log_end, last) = (None, None, None);
                 continue;
             }
@@ -59,8 +63,12 @@ impl Loader<'_> {
                 None => self.state_before(segments, segment.base())?,
             };
             // Only the tail of the log tells all epochs from some offset on; before it the file knows better.
-            let told = if at < unclean_from { None } else { Some(&mut *epochs) };
+            let told = if untouched { None } else { Some(&mut *epochs) };
             let (recovered, states) = self.recover_segment(segments, &segment, before, told, &mut last)?;
+            if untouched {
+                // No later start reads it again, so what was built anew must be durable.
+                segment.flush()?;
+            }
             recovery.log_end = Some(recovered.next_offset);
             recovery.producers = Some(states);
             if recovered.truncated_bytes > 0 {

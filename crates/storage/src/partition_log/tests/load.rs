@@ -486,17 +486,6 @@ fn a_log_of_an_old_format_is_unusable_and_the_directory_stays_online() {
 }
 
 #[test]
-fn a_segment_with_offsets_beyond_31_bits_above_its_base_is_unusable() {
-    let bench = killed(1);
-    let mut batch = Batch::parse(&records(1, 5)).unwrap();
-    batch.header.base_offset = Offset(3_000_000_000);
-    let bytes = [&batch.header.to_bytes()[..], batch.body()].concat();
-    append_bytes(&bench, &log_file(0), &bytes);
-    assert!(matches!(bench.try_open(false), Err(LoadError::Unusable { .. })));
-    assert!(bench.health.is_online());
-}
-
-#[test]
 fn a_closed_log_has_whole_index_files_even_if_it_was_never_used() {
     let bench = Bench::new();
     let log = bench.create();

@@ -6,6 +6,7 @@ mod flush;
 mod follow;
 mod load;
 mod model;
+mod overflow;
 mod producers;
 mod read;
 mod retention;
