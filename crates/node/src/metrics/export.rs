@@ -90,7 +90,8 @@ fn topics(broker: &Broker, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
 fn requests(broker: &Broker, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
     let keys = broker.metrics().requests.snapshot();
     let by_version = keys.iter().flat_map(|key| {
-        let labels = |version: i16| vec![("request", key.name.to_owned()), ("version", version.to_string())];
+        let labels =
+            |version: usize| vec![("request", key.name.to_owned()), ("version", version.to_string())];
         key.by_version.iter().map(move |(version, n)| (labels(*version), *n))
     });
     counters(encoder, "kafka_network_requestmetrics_requests", "Requests by name and version", by_version)?;

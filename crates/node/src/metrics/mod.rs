@@ -5,6 +5,7 @@
 //! requests, sessions) is read from the broker when it is asked for ([`render`]).
 
 mod export;
+mod histogram;
 mod requests;
 
 use std::collections::BTreeMap;
