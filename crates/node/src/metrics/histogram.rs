@@ -138,7 +138,8 @@ mod tests {
         values.sort_unstable();
         let counts = histogram.counts();
         assert_eq!(counts.total(), 1000);
-        for (quantile, rank) in [(0.001, 1), (0.5, 500), (0.75, 750), (0.99, 990), (0.999, 999), (1.0, 1000)] {
+        for (quantile, rank) in [(0.001, 1), (0.5, 500), (0.75, 750), (0.99, 990), (0.999, 999), (1.0, 1000)]
+        {
             let (block, slot) = place(values[rank - 1]);
             assert_eq!(counts.at_quantile(quantile), largest(block, slot), "{quantile}");
         }
