@@ -212,7 +212,8 @@ pub fn split_frames(stream: &[u8], piece: usize, limit: usize) -> (Vec<Bytes>, O
     (frames, reader.failure())
 }
 
-fn checked_size(size: i32, limit: usize) -> Result<usize, FrameError> {
+/// The size that a prefix tells, if a frame may have it.
+pub(crate) fn checked_size(size: i32, limit: usize) -> Result<usize, FrameError> {
     match usize::try_from(size) {
         Err(_) => Err(FrameError::Negative(size)),
         Ok(0) => Err(FrameError::Empty),

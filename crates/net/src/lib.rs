@@ -1,4 +1,4 @@
-//! Frames, listeners, connections, and a client.
+//! Frames, listeners, connections, the ways to other brokers, and a client.
 //!
 //! One task serves one connection: it reads frames, hands them to a [`FrameHandler`] in the order of their
 //! arrival, and writes the answers in the same order, whichever thread gives them and whenever. Nothing here
@@ -10,6 +10,7 @@ pub mod connection;
 pub mod counters;
 pub mod handler;
 pub mod listener;
+pub mod peer_link;
 pub mod range;
 pub mod table;
 
