@@ -13,5 +13,6 @@ pub mod java;
 pub mod ports;
 pub mod process;
 pub mod raw;
+pub mod tcp_proxy;
 pub mod wait;
 pub mod zookeeper;

@@ -5,7 +5,7 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -16,12 +16,14 @@ use crate::process::Process;
 use crate::wait;
 
 const START_LIMIT: Duration = Duration::from_secs(60);
+const PROBE_LIMIT: Duration = Duration::from_millis(500);
 const ANSWER_LIMIT: Duration = Duration::from_secs(30);
 
 /// A running server.
 #[derive(Debug)]
 pub struct Zookeeper {
     process: Process,
+    folder: PathBuf,
     port: u16,
 }
 
@@ -31,28 +33,37 @@ impl Zookeeper {
     /// # Errors
     /// When it does not answer within a minute.
     pub fn start(folder: &Path) -> Result<Self> {
+        Self::start_with(folder, &[])
+    }
+
+    /// Starts a server with these settings on top. Session timeouts are between 2 and 20 times `tickTime`.
+    ///
+    /// # Errors
+    /// When it does not answer within a minute.
+    pub fn start_with(folder: &Path, settings: &[(&str, &str)]) -> Result<Self> {
         std::fs::create_dir_all(folder)?;
         let port = ports::free()?;
-        let config = folder.join("zookeeper.properties");
-        let data = folder.join("zookeeper");
-        std::fs::write(
-            &config,
-            format!(
-                "tickTime=2000\ndataDir={}\nclientPort={port}\nclientPortAddress=127.0.0.1\n\
-                 maxClientCnxns=0\nadmin.enableServer=false\n4lw.commands.whitelist=*\n",
-                data.display()
-            ),
-        )?;
-        let options = ["-Xmx256M", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"];
-        let class = "org.apache.zookeeper.server.quorum.QuorumPeerMain";
-        let config = config.to_string_lossy();
-        let mut command = java::command(Jars::Kafka39, &options, class, &[&config])?;
-        let mut process = Process::spawn("ZooKeeper", &mut command, &folder.join("zookeeper.log"))?;
-        wait::until("ZooKeeper's imok", START_LIMIT, || {
-            ensure!(process.is_running()?, "ZooKeeper ended:\n{}", process.log_tail(30));
-            Ok(is_ok(port).ok().filter(|ok| *ok))
-        })?;
-        Ok(Self { process, port })
+        let mut config = format!(
+            "tickTime=2000\ndataDir={}\nclientPort={port}\nclientPortAddress=127.0.0.1\n\
+             maxClientCnxns=0\nadmin.enableServer=false\n4lw.commands.whitelist=*\n",
+            folder.join("zookeeper").display()
+        );
+        for (key, value) in settings {
+            config.push_str(&format!("{key}={value}\n"));
+        }
+        std::fs::write(folder.join(CONFIG), config)?;
+        Ok(Self { process: spawn(folder, port)?, folder: folder.to_path_buf(), port })
+    }
+
+    /// Kills the process and starts it again on the same data and port; `while_down` runs in between.
+    ///
+    /// # Errors
+    /// When it does not end or not start again.
+    pub fn restart(self, while_down: impl FnOnce()) -> Result<Self> {
+        let Self { process, folder, port } = self;
+        process.kill()?;
+        while_down();
+        Ok(Self { process: spawn(&folder, port)?, folder, port })
     }
 
     /// `host:port` of the server.
@@ -68,9 +79,25 @@ impl Zookeeper {
     }
 }
 
+const CONFIG: &str = "zookeeper.properties";
+
+fn spawn(folder: &Path, port: u16) -> Result<Process> {
+    let options = ["-Xmx256M", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"];
+    let class = "org.apache.zookeeper.server.quorum.QuorumPeerMain";
+    let config = folder.join(CONFIG);
+    let mut command = java::command(Jars::Kafka39, &options, class, &[&config.to_string_lossy()])?;
+    let mut process = Process::spawn("ZooKeeper", &mut command, &folder.join("zookeeper.log"))?;
+    wait::until("ZooKeeper's imok", START_LIMIT, || {
+        ensure!(process.is_running()?, "ZooKeeper ended:\n{}", process.log_tail(30));
+        Ok(is_ok(port).ok().filter(|ok| *ok))
+    })?;
+    Ok(process)
+}
+
 fn is_ok(port: u16) -> Result<bool> {
     let mut stream = TcpStream::connect(("127.0.0.1", port))?;
-    stream.set_read_timeout(Some(ANSWER_LIMIT))?;
+    // A server that has just begun to listen may take a question and never answer it.
+    stream.set_read_timeout(Some(PROBE_LIMIT))?;
     stream.write_all(b"ruok")?;
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer)?;

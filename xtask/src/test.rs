@@ -13,11 +13,12 @@ use crate::tally::Tally;
 use crate::{setup, tidy};
 
 /// The end-to-end suites of the package `interop`, and how many of their tests run at a time.
-const SUITES: [(&str, &str); 6] = [
+const SUITES: [(&str, &str); 7] = [
     ("hostile", "1"),
     ("excess", "1"),
     ("durability", "2"),
     ("clients", "2"),
+    ("zookeeper", "2"),
     ("directory", "2"),
     ("oracle", "1"),
 ];

@@ -4,6 +4,7 @@
 //! Nothing here sleeps: what must not arrive is looked for after a write of the same session, since everything that
 //! came before that write is delivered before its answer.
 
+mod connections;
 mod multi;
 mod sessions;
 mod watches;
@@ -30,6 +31,23 @@ pub trait Fixture {
 
     /// Delivers what waits, for a store without a thread of its own.
     fn settle(&self) {}
+
+    /// The faults that can be caused, if sessions have connections.
+    fn faults(&self) -> Option<&dyn Faults> {
+        None
+    }
+}
+
+/// Faults of the connection between one session and its store.
+pub trait Faults {
+    /// Ends the connection and lets the session have no other.
+    fn cut(&self, store: &dyn Store);
+
+    /// Keeps answers and events back, while requests go through.
+    fn hold_answers(&self, store: &dyn Store);
+
+    /// Lets everything through again.
+    fn heal(&self, store: &dyn Store);
 }
 
 type Case = fn(&dyn Fixture);
@@ -40,6 +58,13 @@ pub fn run(fixture: &dyn Fn() -> Box<dyn Fixture>) {
     for (name, case) in groups.into_iter().flatten() {
         eprintln!("store contract: {name}");
         case(&*fixture());
+    }
+    for (name, case) in connections::CASES {
+        let fixture = fixture();
+        if let Some(faults) = fixture.faults() {
+            eprintln!("store contract: {name}");
+            case(&*fixture, faults);
+        }
     }
 }
 

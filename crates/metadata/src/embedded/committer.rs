@@ -2,9 +2,8 @@
 
 use super::Backend;
 use super::core::{Item, Shared};
-use crate::store::{StoreError, StoreEvent};
+use crate::store::{StoreError, StoreEvent, guarded};
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
@@ -74,12 +73,5 @@ fn refuse_all(batch: VecDeque<Item>, reason: &Arc<str>) {
         if let Some((done, _)) = item.answer {
             guarded(|| done(Err(StoreError::Failed(reason.clone()))));
         }
-    }
-}
-
-/// Runs foreign code; its panic must not end the store for everyone else.
-fn guarded(call: impl FnOnce()) {
-    if catch_unwind(AssertUnwindSafe(call)).is_err() {
-        tracing::error!("the receiver of an answer or event of the metadata store panicked");
     }
 }

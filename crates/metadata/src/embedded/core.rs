@@ -1,8 +1,10 @@
 //! The state that sessions and the committer share: the tree, its watches and sessions, and the queue of what is to be
 //! made durable and then told. One lock guards it; it is never held across a disk write, a callback or an event.
 
-use super::{MAX_WAITING_REQUESTS, WallClock};
-use crate::store::{Done, EventSink, OpResult, Request, Response, SessionId, StoreError, StoreEvent};
+use super::WallClock;
+use crate::store::{
+    Done, EventSink, MAX_WAITING_REQUESTS, OpResult, Request, Response, SessionId, StoreError, StoreEvent,
+};
 use crate::tree::{Applied, Record, Tree, WatchKind, Watches};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

@@ -30,9 +30,6 @@ use wire::types::Millis;
 /// Tells the milliseconds since the Unix epoch.
 pub type WallClock = Arc<dyn Fn() -> Millis + Send + Sync>;
 
-/// The most requests that may wait for the store; more are refused as overload.
-pub const MAX_WAITING_REQUESTS: usize = 65_536;
-
 /// Why an embedded store cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {

@@ -7,9 +7,11 @@
 
 mod blocking;
 mod error;
+mod guard;
 
 pub use blocking::Blocking;
 pub use error::{OpError, StoreError};
+pub(crate) use guard::guarded;
 
 use bytes::Bytes;
 use std::fmt;
@@ -18,6 +20,9 @@ use std::sync::mpsc;
 
 /// The largest value of one znode, in bytes: what a Kafka client of ZooKeeper takes in one packet (KAFKA-13270).
 pub const MAX_DATA_BYTES: usize = 4 * 1024 * 1024;
+
+/// The most requests that may wait for a store; more are refused as overload.
+pub const MAX_WAITING_REQUESTS: usize = 65_536;
 
 /// The id of a session; the `ephemeral_owner` of the znodes it created as ephemerals.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

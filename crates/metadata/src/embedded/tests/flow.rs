@@ -3,7 +3,7 @@
 use super::crash::open_on;
 use super::crash_file::CrashFile;
 use super::*;
-use crate::store::{CreateMode, Request, Response, StoreError};
+use crate::store::{CreateMode, MAX_WAITING_REQUESTS, Request, Response, StoreError};
 use std::sync::mpsc::{self, Receiver, Sender};
 
 type Answers = Receiver<(usize, Result<Response, StoreError>)>;
