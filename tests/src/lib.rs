@@ -6,8 +6,10 @@
 
 pub mod batch;
 pub mod broker;
+pub mod broker_proxy;
 pub mod cache;
 pub mod calls;
+pub mod checker;
 pub mod clients;
 pub mod java;
 pub mod ports;

@@ -35,7 +35,14 @@ impl Connection {
     /// # Errors
     /// When nobody listens there.
     pub fn open(address: &str) -> Result<Self> {
-        let stream = TcpStream::connect(address).with_context(|| format!("cannot connect to {address}"))?;
+        Self::over(TcpStream::connect(address).with_context(|| format!("cannot connect to {address}"))?)
+    }
+
+    /// Speaks over a socket that is connected, whoever connected it.
+    ///
+    /// # Errors
+    /// When the socket refuses its options.
+    pub fn over(stream: TcpStream) -> Result<Self> {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(ANSWER_LIMIT))?;
         stream.set_write_timeout(Some(ANSWER_LIMIT))?;
