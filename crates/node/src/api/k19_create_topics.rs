@@ -148,7 +148,7 @@ fn assignment(
         } else {
             i32::from(topic.replication_factor)
         };
-        return topics::assign(broker, image, partitions, replicas, 0);
+        return topics::assign(broker, image, partitions, replicas);
     }
     if topic.num_partitions != -1 || topic.replication_factor != -1 {
         return Err(Refusal::new(

@@ -40,7 +40,7 @@ pub(crate) fn handle(broker: &Arc<Broker>, answer: Answer, request: CreatePartit
             }
             continue;
         }
-        match check(broker, &image, &topic) {
+        match check(&image, &topic) {
             Err(refusal) => gather.put(at, result(&topic.name, &Err(refusal))),
             Ok(_) if validate_only => gather.put(at, result(&topic.name, &Ok(()))),
             Ok((current, added)) => {
@@ -56,7 +56,7 @@ pub(crate) fn handle(broker: &Arc<Broker>, answer: Answer, request: CreatePartit
 
 type Checked = (Arc<TopicImage>, BTreeMap<i32, Vec<BrokerId>>);
 
-fn check(broker: &Broker, image: &MetadataImage, topic: &CreatePartitionsTopic) -> Result<Checked, Refusal> {
+fn check(image: &MetadataImage, topic: &CreatePartitionsTopic) -> Result<Checked, Refusal> {
     let Some(current) = image.topic(&topic.name) else {
         let text = format!("The topic '{}' does not exist.", topic.name);
         return Err(Refusal::new(ErrorCode::UnknownTopicOrPartition, text));
@@ -75,10 +75,7 @@ fn check(broker: &Broker, image: &MetadataImage, topic: &CreatePartitionsTopic) 
     }
     let replicas = current.partitions.values().next().map_or(1, |it| it.replicas.len());
     let added = match &topic.assignments {
-        None => {
-            let replicas = i32::try_from(replicas).unwrap_or(i32::MAX);
-            topics::assign(broker, image, topic.count - have, replicas, have)?
-        }
+        None => topics::assign_more(image, current, topic.count - have)?,
         Some(lists) => {
             let lists = lists.iter().map(|a| a.broker_ids.iter().map(|id| BrokerId(*id)).collect()).collect();
             manual(image, have, topic.count - have, replicas, lists)?

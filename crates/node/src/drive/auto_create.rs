@@ -43,7 +43,7 @@ pub(crate) fn create(broker: &Arc<Broker>, name: &str) -> ErrorCode {
         topic_name::TRANSACTION_STATE => config.transaction_state_topic(),
         _ => (config.num_partitions, config.default_replication_factor, BTreeMap::new()),
     };
-    let assignment = match topics::assign(broker, &image, partitions, replicas, 0) {
+    let assignment = match topics::assign(broker, &image, partitions, replicas) {
         Ok(assignment) => assignment,
         Err(refusal) => {
             tracing::error!(topic = name, replicas, "a topic cannot be created: too few live brokers");

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kernel::assignment::{self, AssignmentError};
+use kernel::assignment::{self, AssignmentError, Numbers};
 use kernel::metadata_image::{MetadataImage, PartitionImage, TopicImage};
 use kernel::topic_name;
 use metadata::store::{CreateMode, Op, OpError, Request, StoreError, Value};
@@ -54,21 +54,48 @@ pub(crate) fn check_name(image: &MetadataImage, name: &str) -> Result<(), Refusa
 /// The most partitions that a topic gains at once; a number in a request must not use up the memory.
 const MAX_NEW_PARTITIONS: i32 = 200_000;
 
-/// Spreads new partitions over the live brokers.
+/// Spreads the partitions of a new topic over the live brokers.
 pub(crate) fn assign(
     broker: &Broker,
     image: &MetadataImage,
     partitions: i32,
     replicas: i32,
-    first_partition: i32,
 ) -> Result<BTreeMap<i32, Vec<BrokerId>>, Refusal> {
+    let live = image.brokers().len();
+    let (start, shift) = (broker.draw(live), broker.draw(live));
+    let numbers = Numbers { partitions, replication_factor: replicas, first_partition: 0, start, shift };
+    spread(image, numbers)
+}
+
+/// Spreads more partitions of a topic over the live brokers, going on where those it has would have gone on.
+pub(crate) fn assign_more(
+    image: &MetadataImage,
+    topic: &TopicImage,
+    partitions: i32,
+) -> Result<BTreeMap<i32, Vec<BrokerId>>, Refusal> {
+    let replicas = topic.partitions.get(&0).map_or(&[][..], |it| &it.replicas);
+    let first = replicas.first().copied().unwrap_or(BrokerId::NONE);
+    let start = image.brokers().keys().position(|id| *id >= first).unwrap_or(0);
+    spread(
+        image,
+        Numbers {
+            partitions,
+            replication_factor: i32::try_from(replicas.len()).unwrap_or(i32::MAX),
+            first_partition: i32::try_from(topic.partitions.len()).unwrap_or(i32::MAX),
+            start,
+            shift: start,
+        },
+    )
+}
+
+fn spread(image: &MetadataImage, numbers: Numbers) -> Result<BTreeMap<i32, Vec<BrokerId>>, Refusal> {
+    let Numbers { partitions, replication_factor, first_partition, .. } = numbers;
     if partitions > MAX_NEW_PARTITIONS {
         let text = format!("{partitions} new partitions are more than {MAX_NEW_PARTITIONS}.");
         return Err(Refusal::new(ErrorCode::InvalidPartitions, text));
     }
-    let brokers: Vec<_> = image.brokers().keys().copied().collect();
-    let (start, shift) = (broker.draw(brokers.len()), broker.draw(brokers.len()));
-    let assigned = assignment::assign(&brokers, partitions, replicas, first_partition, start, shift);
+    let brokers = image.brokers().iter().map(|(id, info)| (*id, info.rack.as_deref())).collect();
+    let assigned = assignment::assign(&brokers, numbers);
     let refuse = |error| match error {
         AssignmentError::Partitions => {
             Refusal::new(ErrorCode::InvalidPartitions, "Number of partitions must be larger than 0.")
@@ -78,7 +105,7 @@ pub(crate) fn assign(
         }
         AssignmentError::TooFewBrokers { live } => Refusal::new(
             ErrorCode::InvalidReplicationFactor,
-            format!("Replication factor: {replicas} larger than available brokers: {live}."),
+            format!("Replication factor: {replication_factor} larger than available brokers: {live}."),
         ),
     };
     Ok((first_partition..).zip(assigned.map_err(refuse)?).collect())
@@ -212,6 +239,7 @@ fn new_partitions(
             leader: live.first().copied().unwrap_or(BrokerId::NONE),
             leader_epoch: LeaderEpoch(0),
             partition_epoch: 0,
+            controller_epoch: broker.controller_epoch(),
             replicas: replicas.clone(),
             isr: live,
             offline: Vec::new(),
