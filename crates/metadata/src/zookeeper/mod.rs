@@ -20,7 +20,7 @@ mod watches;
 
 pub use connect_string::{ConnectString, ConnectStringError};
 pub use credentials::SessionCredentials;
-pub use session_file::{SESSION_FILE, SessionRecord, boot_id};
+pub use session_file::{SESSION_FILE, SessionFile, SessionRecord, boot_id};
 
 use crate::path;
 use crate::store::{Blocking, Done, EventSink, Request, SessionId, Store, StoreError, StoreEvent};

@@ -2,8 +2,11 @@
 //!
 //! A broker that was killed leaves a session that lives on until its timeout, and with it a registration that keeps its
 //! successor out. The successor on the same data proves by id and password that the session is its own. The id of the
-//! machine's boot stands there, too: what a process wrote without a sync is still there as long as the machine runs. The
-//! file is readable by its owner alone; it is not synced, since it says nothing after a lost power but "another boot".
+//! machine's boot stands there, too: what a process wrote without a sync is still there as long as the machine runs.
+//!
+//! The file is readable by its owner alone, and locked while its process lives, so that nobody takes a living session for
+//! a predecessor's. It is written in place and not synced: after a lost power, or a kill in the middle of a write, it says
+//! nothing, which is as good as another boot.
 
 use super::SessionCredentials;
 use crate::store::SessionId;
@@ -11,9 +14,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
 /// The name of the file in a log directory. Kafka takes a plain file there for nothing of its own.
@@ -21,14 +24,12 @@ pub const SESSION_FILE: &str = "blumfeld-zookeeper-session";
 
 const VERSION: i32 = 1;
 /// The longest file that is read, in bytes.
-const MAX_BYTES: u64 = 4096;
+const MAX_BYTES: usize = 4096;
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
-/// The id of the machine's present boot; `None` where the system tells none.
-pub fn boot_id() -> Option<String> {
-    let id = fs::read_to_string(BOOT_ID).ok()?;
-    let id = id.trim();
-    (!id.is_empty()).then(|| id.to_owned())
+/// The id of the machine's present boot; empty where the system tells none.
+pub fn boot_id() -> String {
+    fs::read_to_string(BOOT_ID).map(|id| id.trim().to_owned()).unwrap_or_default()
 }
 
 /// What the file tells.
@@ -40,6 +41,13 @@ pub struct SessionRecord {
     pub credentials: SessionCredentials,
 }
 
+impl SessionRecord {
+    /// Whether the machine has been up ever since.
+    pub fn is_of_boot(&self, boot_id: &str) -> bool {
+        !boot_id.is_empty() && self.boot_id == boot_id
+    }
+}
+
 #[derive(Serialize, Deserialize)]
 struct Json {
     version: i32,
@@ -48,58 +56,68 @@ struct Json {
     password: String,
 }
 
-impl SessionRecord {
-    /// Writes the file `path` anew: it is the old one or the new one, never a part.
+/// The file, held by this process.
+#[derive(Debug)]
+pub struct SessionFile(File);
+
+impl SessionFile {
+    /// Makes the file if there is none, and locks it for as long as the value lives; `None` if another process holds it.
     ///
     /// # Errors
     /// As the system says.
-    pub fn write(&self, path: &Path) -> io::Result<()> {
-        let json = Json {
-            version: VERSION,
-            boot_id: self.boot_id.clone(),
-            session_id: format!("{:#x}", self.credentials.id.0),
-            password: STANDARD.encode(&self.credentials.password),
-        };
-        let temporary = path.with_extension("tmp");
-        match fs::remove_file(&temporary) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
+    pub fn hold(path: &Path) -> io::Result<Option<Self>> {
+        let mut options = OpenOptions::new();
+        let file = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(Self(file))),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(error),
         }
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
-        serde_json::to_writer(&mut file, &json)?;
-        file.write_all(b"\n")?;
-        drop(file);
-        fs::rename(&temporary, path)
     }
 
-    /// Reads the file; `None` if there is none.
+    /// What the file tells; `None` if it was made just now, or tells nothing that is understood.
     ///
     /// # Errors
-    /// As the system says; [`io::ErrorKind::InvalidData`] if it is no such file.
-    pub fn read(path: &Path) -> io::Result<Option<Self>> {
-        let file = match File::open(path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(error),
-        };
-        let mut text = String::new();
-        file.take(MAX_BYTES).read_to_string(&mut text)?;
-        let malformed = |reason: String| io::Error::new(io::ErrorKind::InvalidData, reason);
-        let json: Json = serde_json::from_str(&text).map_err(|error| malformed(error.to_string()))?;
-        if json.version != VERSION {
-            return Err(malformed(format!("its version is {}", json.version)));
+    /// As the system says.
+    pub fn read(&self) -> io::Result<Option<SessionRecord>> {
+        let mut bytes = vec![0; MAX_BYTES];
+        let mut length = 0;
+        while let Some(rest) = bytes.get_mut(length..).filter(|rest| !rest.is_empty()) {
+            match self.0.read_at(rest, u64::try_from(length).unwrap_or(u64::MAX))? {
+                0 => break,
+                read => length += read,
+            }
         }
-        let id = json.session_id.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok());
-        let id = id.ok_or_else(|| malformed(format!("{:?} is no session id", json.session_id)))?;
-        let password = STANDARD.decode(&json.password).map_err(|error| malformed(error.to_string()))?;
-        Ok(Some(Self {
-            boot_id: json.boot_id,
-            credentials: SessionCredentials {
-                id: SessionId(id.cast_signed()),
-                password: Bytes::from(password),
-            },
-        }))
+        bytes.truncate(length);
+        Ok(parse(&bytes))
     }
+
+    /// Makes the file tell `record`.
+    ///
+    /// # Errors
+    /// As the system says.
+    pub fn keep(&self, record: &SessionRecord) -> io::Result<()> {
+        let json = Json {
+            version: VERSION,
+            boot_id: record.boot_id.clone(),
+            session_id: format!("{:#x}", record.credentials.id.0),
+            password: STANDARD.encode(&record.credentials.password),
+        };
+        let mut bytes = serde_json::to_vec(&json)?;
+        bytes.push(b'\n');
+        self.0.write_all_at(&bytes, 0)?;
+        self.0.set_len(u64::try_from(bytes.len()).unwrap_or(u64::MAX))
+    }
+}
+
+fn parse(bytes: &[u8]) -> Option<SessionRecord> {
+    let json: Json = serde_json::from_slice(bytes).ok()?;
+    let id = u64::from_str_radix(json.session_id.strip_prefix("0x")?, 16).ok()?;
+    let password = STANDARD.decode(&json.password).ok()?;
+    (json.version == VERSION).then(|| SessionRecord {
+        boot_id: json.boot_id,
+        credentials: SessionCredentials { id: SessionId(id.cast_signed()), password: Bytes::from(password) },
+    })
 }
 
 #[cfg(test)]
@@ -107,40 +125,52 @@ mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
 
-    fn record() -> SessionRecord {
+    fn record(boot_id: &str) -> SessionRecord {
         let credentials = SessionCredentials {
             id: SessionId(-0x7eff_0000_0000_0001),
             password: Bytes::from_static(&[0, 255, 7, 9]),
         };
-        SessionRecord { boot_id: "f00d".to_owned(), credentials }
+        SessionRecord { boot_id: boot_id.to_owned(), credentials }
     }
 
     #[test]
-    fn a_record_is_read_as_it_was_written_and_by_its_owner_alone() {
+    fn a_record_is_read_as_it_was_kept_and_by_its_owner_alone() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(SESSION_FILE);
-        assert_eq!(SessionRecord::read(&path).unwrap(), None);
-        for boot_id in ["before", "f00d"] {
-            SessionRecord { boot_id: boot_id.to_owned(), ..record() }.write(&path).unwrap();
+        let file = SessionFile::hold(&path).unwrap().unwrap();
+        assert_eq!(file.read().unwrap(), None);
+        for boot_id in ["a long name of a boot", "short"] {
+            file.keep(&record(boot_id)).unwrap();
+            assert_eq!(file.read().unwrap(), Some(record(boot_id)));
         }
-        assert_eq!(SessionRecord::read(&path).unwrap(), Some(record()));
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing else is left");
     }
 
     #[test]
-    fn a_file_that_is_none_of_ours_is_an_error() {
+    fn a_file_is_held_by_one_and_left_to_the_next() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(SESSION_FILE);
-        for text in ["", "{}", r#"{"version":2,"boot_id":"","session_id":"0x1","password":""}"#] {
+        let file = SessionFile::hold(&path).unwrap().unwrap();
+        file.keep(&record("boot")).unwrap();
+        assert!(SessionFile::hold(&path).unwrap().is_none());
+        drop(file);
+        assert_eq!(SessionFile::hold(&path).unwrap().unwrap().read().unwrap(), Some(record("boot")));
+    }
+
+    #[test]
+    fn a_file_that_is_not_understood_tells_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(SESSION_FILE);
+        for text in ["{", "{}", r#"{"version":2,"boot_id":"","session_id":"0x1","password":""}"#] {
             fs::write(&path, text).unwrap();
-            assert_eq!(SessionRecord::read(&path).unwrap_err().kind(), io::ErrorKind::InvalidData, "{text}");
+            assert_eq!(SessionFile::hold(&path).unwrap().unwrap().read().unwrap(), None, "{text}");
         }
     }
 
     #[test]
-    fn the_boot_of_this_machine_has_an_id() {
-        assert_eq!(boot_id(), boot_id());
-        assert!(boot_id().is_some());
+    fn a_boot_without_a_name_is_like_no_other() {
+        assert!(record(&boot_id()).is_of_boot(&boot_id()), "this machine's has one");
+        assert!(!record("another").is_of_boot(&boot_id()));
+        assert!(!record("").is_of_boot(""));
     }
 }
