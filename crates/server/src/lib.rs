@@ -7,6 +7,7 @@
 pub mod http;
 pub mod metrics;
 pub mod node_trait;
+pub mod peers;
 pub mod pool;
 pub mod run;
 pub mod serve;
