@@ -5,28 +5,37 @@
 //! on, and the one who writes takes all that have gathered. So a busy partition is written in large pieces,
 //! and an idle one without a change of thread.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use storage::partition_log::{AppendError, AppendInfo, LeaderAppend};
+use storage::partition_log::{AppendError, AppendInfo, LeaderAppend, Positions};
 use wire::batch::validate::AppendOrigin;
 use wire::error_code::ErrorCode;
 use wire::types::LeaderEpoch;
 
 use crate::broker::Broker;
-use crate::partition::{Partition, Queued};
+use crate::partition::{Effects, Leading, Partition, Queued};
 
 /// Learns what became of an [`Append`].
 pub(crate) trait AppendSink: Send + Sync {
-    /// The records at `place` are written, or refused.
-    fn appended(self: Arc<Self>, broker: &Arc<Broker>, place: usize, result: AppendResult);
+    /// The records at `place` are written to `partition`, or refused.
+    fn appended(
+        self: Arc<Self>,
+        broker: &Arc<Broker>,
+        partition: &Arc<Partition>,
+        place: usize,
+        result: AppendResult,
+    );
 }
 
 /// The outcome of one append.
 #[derive(Debug)]
 pub(crate) enum AppendResult {
-    /// The records are in the log.
+    /// The records are in the log; if all in-sync replicas are wanted, they have them.
     Done(AppendInfo),
+    /// The records are in the log of this leader, in this epoch, and the high watermark has not passed them.
+    Unreplicated(AppendInfo, LeaderEpoch),
     /// The log refused them.
     Refused(AppendError),
     /// They did not get as far as the log.
@@ -36,6 +45,8 @@ pub(crate) enum AppendResult {
 /// Records for one partition.
 pub(crate) struct Append {
     pub(crate) records: Bytes,
+    /// Whether all in-sync replicas are wanted (acks -1).
+    pub(crate) acks_all: bool,
     pub(crate) sink: Arc<dyn AppendSink>,
     pub(crate) place: usize,
 }
@@ -47,7 +58,7 @@ pub(crate) fn append(broker: &Arc<Broker>, partition: &Arc<Partition>, append: A
         Queued::Serve => serve(broker, partition),
         Queued::Full(append) => {
             let result = AppendResult::Failed(ErrorCode::RequestTimedOut);
-            append.sink.appended(broker, append.place, result);
+            append.sink.appended(broker, partition, append.place, result);
         }
     }
 }
@@ -56,6 +67,7 @@ pub(crate) fn append(broker: &Arc<Broker>, partition: &Arc<Partition>, append: A
 struct Waiting {
     sink: Arc<dyn AppendSink>,
     place: usize,
+    acks_all: bool,
     size_in_bytes: usize,
 }
 
@@ -65,36 +77,105 @@ fn serve(broker: &Arc<Broker>, partition: &Arc<Partition>) {
         if queued.is_empty() {
             return;
         }
+        let mut batch = Batch::of(queued);
+        let effects = match partition.while_leading(|leading| batch.write(broker, partition, leading)) {
+            Ok(effects) => Some(effects),
+            Err(error) => {
+                batch.refuse(error);
+                None
+            }
+        };
+        let log_end = batch.positions.log_end;
+        batch.tell(broker, partition);
+        if let Some(effects) = effects {
+            partition.log_end_moved(broker, log_end);
+            partition.carry_out(broker, effects);
+        }
+    }
+}
+
+/// The produces that are written together.
+struct Batch {
+    requests: Vec<LeaderAppend>,
+    // One for each request.
+    waiting: Vec<Waiting>,
+    // Those that were not written, and why.
+    refused: Vec<(Waiting, ErrorCode)>,
+    // Of what was written: the results, the leader's epoch, the log's offsets afterwards.
+    results: Vec<Result<AppendInfo, AppendError>>,
+    epoch: LeaderEpoch,
+    positions: Positions,
+}
+
+impl Batch {
+    fn of(queued: VecDeque<Append>) -> Self {
         let mut requests = Vec::with_capacity(queued.len());
         let mut waiting = Vec::with_capacity(queued.len());
         for append in queued {
-            waiting.push(Waiting {
-                sink: append.sink,
-                place: append.place,
-                size_in_bytes: append.records.len(),
-            });
+            let size_in_bytes = append.records.len();
             requests.push(LeaderAppend { records: append.records, origin: AppendOrigin::Client });
+            let Append { acks_all, sink, place, .. } = append;
+            waiting.push(Waiting { sink, place, acks_all, size_in_bytes });
         }
-        let epoch = match partition.check_leader(LeaderEpoch::UNKNOWN) {
-            Ok(epoch) => epoch,
-            Err(error) => {
-                for it in waiting {
-                    it.sink.appended(broker, it.place, AppendResult::Failed(error));
-                }
-                continue;
+        Self {
+            requests,
+            waiting,
+            refused: Vec::new(),
+            results: Vec::new(),
+            epoch: LeaderEpoch::UNKNOWN,
+            positions: Positions::default(),
+        }
+    }
+
+    /// Nothing is written.
+    fn refuse(&mut self, error: ErrorCode) {
+        self.requests.clear();
+        self.refused.extend(self.waiting.drain(..).map(|it| (it, error)));
+    }
+
+    /// Takes out those who want more in-sync replicas than there are.
+    fn refuse_acks_all(&mut self) {
+        let mut requests = Vec::with_capacity(self.requests.len());
+        let mut waiting = Vec::with_capacity(self.waiting.len());
+        for (request, it) in self.requests.drain(..).zip(self.waiting.drain(..)) {
+            if it.acks_all {
+                self.refused.push((it, ErrorCode::NotEnoughReplicas));
+            } else {
+                requests.push(request);
+                waiting.push(it);
             }
-        };
-        let log = partition.log();
-        let results = log.append_many_as_leader(requests, epoch, broker.now());
-        // This broker is the only in-sync replica: what it has written is replicated.
-        let log_end = log.positions().log_end;
-        log.advance_high_watermark(log_end);
-        for (it, result) in waiting.into_iter().zip(results) {
-            count(broker, partition, it.size_in_bytes, &result);
-            let result = result.map_or_else(AppendResult::Refused, AppendResult::Done);
-            it.sink.appended(broker, it.place, result);
         }
-        partition.high_watermark_moved(broker, log_end);
+        (self.requests, self.waiting) = (requests, waiting);
+    }
+
+    /// Writes in the leader's epoch, and moves the high watermark as far as it may go.
+    fn write(&mut self, broker: &Broker, partition: &Partition, leading: &Leading) -> Effects {
+        if leading.is_under_min_isr() && self.waiting.iter().any(|it| it.acks_all) {
+            self.refuse_acks_all();
+        }
+        let (log, now) = (partition.log(), broker.now());
+        self.epoch = leading.epoch();
+        self.results = log.append_many_as_leader(std::mem::take(&mut self.requests), self.epoch, now);
+        let effects = leading.appended(log, now);
+        self.positions = log.positions();
+        effects
+    }
+
+    fn tell(self, broker: &Arc<Broker>, partition: &Arc<Partition>) {
+        for (it, error) in self.refused {
+            it.sink.appended(broker, partition, it.place, AppendResult::Failed(error));
+        }
+        for (it, result) in self.waiting.into_iter().zip(self.results) {
+            count(broker, partition, it.size_in_bytes, &result);
+            let result = match result {
+                Ok(info) if it.acks_all && info.last_offset >= self.positions.high_watermark => {
+                    AppendResult::Unreplicated(info, self.epoch)
+                }
+                Ok(info) => AppendResult::Done(info),
+                Err(error) => AppendResult::Refused(error),
+            };
+            it.sink.appended(broker, partition, it.place, result);
+        }
     }
 }
 

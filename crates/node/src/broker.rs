@@ -10,25 +10,26 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use kernel::metadata_image::{MetadataImage, PartitionImage, TopicImage};
+use kernel::metadata_image::MetadataImage;
 use metadata::store::Store;
 use storage::log_config::LogConfig;
 use storage::log_dirs::LogDirs;
-use wire::error_code::ErrorCode;
-use wire::types::{BrokerEpoch, BrokerId, ControllerEpoch, LeaderEpoch, Now, TopicId, TopicPartition};
+use wire::types::{BrokerEpoch, BrokerId, ControllerEpoch, LeaderEpoch, Now, TopicId};
 
 use crate::api::{self, FetchSessions};
 use crate::call::{Connection, Reply};
 use crate::clock::Clock;
 use crate::config::{EndPoint, KafkaConfig};
+use crate::control::Control;
 use crate::delayed::{Timers, Wake};
+use crate::drive::alter_partition::AlterPartitions;
 use crate::drive::auto_create::InFlight;
 use crate::drive::housekeeping::Schedule;
 use crate::drive::producer_ids::ProducerIds;
 use crate::jobs::{self, Executor};
 use crate::metrics::{self, Metrics};
-use crate::partition::Partition;
 use crate::partitions::Partitions;
+use crate::peers::Peers;
 
 /// How far the broker is; the numbers are those of Kafka's `BrokerState`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +59,8 @@ pub struct Environment {
     pub endpoints: Vec<EndPoint>,
     /// Where random choices come from: topic ids, session ids, first replicas.
     pub seed: u64,
+    /// The way to the other brokers; [`NoPeers`](crate::peers::NoPeers) for a broker that is alone.
+    pub peers: Arc<dyn Peers>,
 }
 
 /// A running broker.
@@ -79,6 +82,9 @@ pub struct Broker {
     metrics: Metrics,
     random: Mutex<fastrand::Rng>,
     state: AtomicU8,
+    control: Control,
+    alter_partition: AlterPartitions,
+    peers: Arc<dyn Peers>,
     controller_epoch: AtomicI32,
     features_epoch: i64,
 }
@@ -88,6 +94,8 @@ pub(crate) struct Found {
     pub(crate) id: BrokerId,
     pub(crate) log_dirs: LogDirs,
     pub(crate) image: MetadataImage,
+    /// The czxid of the broker's registration.
+    pub(crate) broker_epoch: BrokerEpoch,
     pub(crate) controller_epoch: ControllerEpoch,
     pub(crate) features_epoch: i64,
 }
@@ -115,6 +123,9 @@ impl Broker {
             metrics: Metrics::default(),
             random: Mutex::new(random),
             state: AtomicU8::new(BrokerState::Starting as u8),
+            control: Control::new(found.broker_epoch, found.controller_epoch),
+            alter_partition: AlterPartitions::default(),
+            peers: environment.peers,
             controller_epoch: AtomicI32::new(found.controller_epoch.0),
             features_epoch: found.features_epoch,
         }
@@ -131,6 +142,11 @@ impl Broker {
         let expired = self.timers.take_expired(self.now().mono_ms);
         for waiter in expired {
             waiter.wake(self, Wake::Expired);
+        }
+        if !self.is_shutting_down() {
+            for task in self.timers.take_due_tasks(self.now().mono_ms) {
+                task(self);
+            }
         }
         self.timers.next_deadline()
     }
@@ -278,23 +294,24 @@ impl Broker {
         self.random.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A hosted partition.
-    ///
-    /// # Errors
-    /// NOT_LEADER_OR_FOLLOWER if it is elsewhere, UNKNOWN_TOPIC_OR_PARTITION if there is none.
-    pub(crate) fn partition(&self, topic: &str, partition: i32) -> Result<Arc<Partition>, ErrorCode> {
-        self.partitions.get(topic, partition).ok_or_else(|| {
-            if self.image.load().partition(topic, partition).is_some() {
-                ErrorCode::NotLeaderOrFollower
-            } else {
-                ErrorCode::UnknownTopicOrPartition
-            }
-        })
+    /// The hosted partitions.
+    pub(crate) fn partitions(&self) -> &Partitions {
+        &self.partitions
     }
 
-    /// All hosted partitions.
-    pub(crate) fn partitions(&self) -> Vec<Arc<Partition>> {
-        self.partitions.all()
+    /// The requests of controllers.
+    pub(crate) fn control(&self) -> &Control {
+        &self.control
+    }
+
+    /// The changes of the ISR that are asked for.
+    pub(crate) fn alter_partition(&self) -> &AlterPartitions {
+        &self.alter_partition
+    }
+
+    /// The way to the other brokers.
+    pub(crate) fn peers(&self) -> &Arc<dyn Peers> {
+        &self.peers
     }
 
     /// Leader and epoch of a partition, for clients that went to the wrong broker.
@@ -306,49 +323,6 @@ impl Broker {
     /// How many log directories have failed.
     pub(crate) fn offline_log_dirs(&self) -> usize {
         self.log_dirs.offline_count()
-    }
-
-    /// Leads a partition: makes its log if there is none, opens the epoch, and serves it from now on. `is_new`: no
-    /// log can exist yet, in a failed directory either.
-    pub(crate) fn become_leader(
-        self: &Arc<Self>,
-        name: &TopicPartition,
-        topic: &TopicImage,
-        it: &PartitionImage,
-        is_new: bool,
-    ) {
-        let config = Arc::new(self.log_config(&topic.configs));
-        let opened = self.log_dirs.get_or_create(name, topic.id, config, is_new, self.now());
-        let log = match opened {
-            Ok(log) => log,
-            Err(error) => {
-                tracing::error!(partition = %name, %error, "the partition has no log and stays offline");
-                return;
-            }
-        };
-        if let Err(error) = log.become_leader(it.leader_epoch) {
-            tracing::error!(partition = %name, %error, "the leader epoch cannot be recorded");
-            return;
-        }
-        // This broker is the only in-sync replica: what it has is replicated.
-        log.advance_high_watermark(log.positions().log_end);
-        let meters = self.metrics.topic(&name.topic);
-        let partition = Partition::new(name.clone(), topic.id, log, it.leader_epoch, meters);
-        self.partitions.insert(Arc::new(partition));
-    }
-
-    /// Stops serving a topic and removes its logs.
-    pub(crate) fn stop_partitions(self: &Arc<Self>, topic: &TopicImage) {
-        for index in topic.partitions.keys() {
-            let name = TopicPartition { topic: topic.name.clone(), partition: *index };
-            if let Some(partition) = self.partitions.remove(&name) {
-                partition.become_offline(self);
-            }
-            if let Err(error) = self.log_dirs.delete(&name, self.now()) {
-                tracing::error!(partition = %name, %error, "the log of a deleted partition cannot be removed");
-            }
-        }
-        self.metrics.forget_topic(&topic.name);
     }
 }
 

@@ -27,12 +27,20 @@ pub(crate) trait Delayed: Send + Sync {
     fn wake(self: Arc<Self>, broker: &Arc<Broker>, why: Wake);
 }
 
+/// A parked request looks this often whether its client is still there, in milliseconds: the time it may wait is the
+/// client's to choose, and its place here is not.
+pub(crate) const LOOK_INTERVAL_MS: i64 = 10_000;
+
 type Hook = Box<dyn Fn(i64) + Send + Sync>;
 
-/// The waiting requests in order of their deadlines.
+/// Work of the broker's own that is due at some time; it is done by whoever polls, so it must not block.
+type Task = Box<dyn FnOnce(&Arc<Broker>) + Send>;
+
+/// The waiting requests in order of their deadlines, and what the broker itself does at a time.
 #[derive(Default)]
 pub(crate) struct Timers {
     deadlines: Mutex<Deadlines<Arc<dyn Delayed>>>,
+    tasks: Mutex<Deadlines<Task>>,
     ids: AtomicU64,
     // Tells the thread that polls the broker that its next deadline is earlier than it believes.
     hook: OnceLock<Hook>,
@@ -53,6 +61,16 @@ impl Timers {
     /// Wakes `waiter` at `mono_ms` at the latest.
     pub(crate) fn add(&self, mono_ms: i64, id: u64, waiter: Arc<dyn Delayed>) {
         let first = self.lock().add(mono_ms, id, waiter);
+        self.added(first, mono_ms);
+    }
+
+    /// Does `task` at `mono_ms`, unless the broker stops before.
+    pub(crate) fn add_task(&self, mono_ms: i64, task: impl FnOnce(&Arc<Broker>) + Send + 'static) {
+        let first = self.tasks().add(mono_ms, self.next_id(), Box::new(task));
+        self.added(first, mono_ms);
+    }
+
+    fn added(&self, first: bool, mono_ms: i64) {
         if let (true, Some(hook)) = (first, self.hook.get()) {
             hook(mono_ms);
         }
@@ -68,14 +86,24 @@ impl Timers {
         self.lock().take_expired(mono_ms)
     }
 
+    /// Takes out the work that is due at `mono_ms`.
+    pub(crate) fn take_due_tasks(&self, mono_ms: i64) -> Vec<Task> {
+        self.tasks().take_expired(mono_ms)
+    }
+
     /// The earliest deadline.
     pub(crate) fn next_deadline(&self) -> Option<i64> {
-        self.lock().next()
+        let (requests, tasks) = (self.lock().next(), self.tasks().next());
+        requests.into_iter().chain(tasks).min()
     }
 
     /// How many requests wait.
     pub(crate) fn len(&self) -> usize {
         self.lock().len()
+    }
+
+    fn tasks(&self) -> std::sync::MutexGuard<'_, Deadlines<Task>> {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Deadlines<Arc<dyn Delayed>>> {

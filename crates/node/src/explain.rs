@@ -13,7 +13,15 @@ impl Broker {
         let local = self.partition(topic, partition).ok().map(|hosted| {
             let positions = hosted.log().positions();
             json!({
-                "role": match hosted.role() { Role::Leader(_) => "leader", Role::Offline => "offline" },
+                "role": match hosted.role() {
+                    Role::Leader(_) => "leader",
+                    Role::Follower(_) => "follower",
+                    Role::Offline => "offline",
+                    Role::Deleted => "deleted",
+                },
+                "history": hosted.history().iter().map(|it| {
+                    json!({ "timestampMs": it.at_ms, "what": it.what.to_string() })
+                }).collect::<Vec<_>>(),
                 "directory": hosted.log().dir_name(),
                 "segments": hosted.log().segment_count(),
                 "sizeBytes": hosted.log().size_bytes(),

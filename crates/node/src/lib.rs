@@ -7,6 +7,7 @@ pub mod broker;
 pub mod call;
 pub mod clock;
 pub mod config;
+mod control;
 mod delayed;
 mod drive;
 mod explain;

@@ -1,39 +1,44 @@
-//! One partition on this broker: its log, its role, the produces that queue for it, the fetches that wait.
+//! One partition on this broker: its log, its role, the produces that queue for it, the requests that wait.
 
-use std::collections::VecDeque;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+mod change;
+mod role;
+mod watchers;
 
-use kernel::fetch::waiters::Waiters;
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard};
+
+use kernel::metadata_image::MetadataImage;
+use kernel::replica::control::Local;
+use kernel::replica::leader::{Cause, Event, IsrAnswer, IsrChange, Leadership};
 use storage::partition_log::PartitionLog;
 use wire::error_code::ErrorCode;
-use wire::types::{LeaderEpoch, Offset, TopicId, TopicPartition};
+use wire::types::{BrokerId, LeaderEpoch, Offset, TopicId, TopicPartition};
 
 use crate::append::Append;
 use crate::broker::Broker;
 use crate::delayed::{Delayed, Wake};
 use crate::metrics::TopicMeters;
 
-/// What this broker is to a partition.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
-    /// It leads in this epoch.
-    Leader(LeaderEpoch),
-    /// Its log directory has failed.
-    Offline,
-}
+pub(crate) use self::role::{Effects, Following, Leading, ReplicaCounts, Role};
+
+use self::role::State;
+use self::watchers::Watchers;
 
 /// A hosted partition.
 pub(crate) struct Partition {
     name: TopicPartition,
-    topic_id: TopicId,
+    topic_id: OnceLock<TopicId>,
     log: Arc<PartitionLog>,
     meters: Arc<TopicMeters>,
-    role: RwLock<Role>,
+    state: RwLock<State>,
     appends: Mutex<AppendQueue>,
-    fetches: Mutex<Waiters<Arc<dyn Delayed>>>,
-    // Lets an append pass by without the lock when nobody waits.
-    fetch_count: AtomicUsize,
+    /// Consumers' fetches, and produces that want all in-sync replicas.
+    by_high_watermark: Watchers,
+    /// Followers' fetches.
+    by_log_end: Watchers,
+    /// Deletions of records that all replicas must follow.
+    by_low_watermark: Watchers,
+    history: Mutex<VecDeque<Happened>>,
 }
 
 /// The produces that wait for their turn; the one who finds the queue idle serves it.
@@ -53,28 +58,76 @@ pub(crate) enum Queued {
     Full(Append),
 }
 
+/// A follower's fetch that was read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FollowerFetch {
+    /// The follower.
+    pub(crate) replica: BrokerId,
+    /// The offset it asked for.
+    pub(crate) offset: Offset,
+    /// The start of its log.
+    pub(crate) log_start: Offset,
+    /// The end of the leader's log, read before the records.
+    pub(crate) leader_end: Offset,
+}
+
+/// Something that happened to a partition, for those who ask later.
+#[derive(Clone, Debug)]
+pub(crate) struct Happened {
+    /// Milliseconds since the Unix epoch.
+    pub(crate) at_ms: i64,
+    /// What, and why.
+    pub(crate) what: What,
+}
+
+/// What happened.
+#[derive(Clone, Debug)]
+pub(crate) enum What {
+    /// The leader did something.
+    Leader(Cause),
+    /// The broker follows from now on.
+    Follows(Following),
+    /// The log directory has failed.
+    Offline,
+}
+
+impl std::fmt::Display for What {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Leader(cause) => cause.fmt(f),
+            Self::Follows(it) => write!(f, "follows {} in epoch {}", it.leader, it.epoch),
+            Self::Offline => f.write_str("the log directory has failed"),
+        }
+    }
+}
+
 /// How many produces may wait for one partition.
 const MAX_QUEUED: usize = 10_000;
+/// How many of the last things that happened are kept for each partition.
+const HISTORY: usize = 16;
 
 impl Partition {
-    /// A partition that leads in `epoch`.
+    /// A partition of which nobody has said yet who leads it.
     pub(crate) fn new(
         name: TopicPartition,
         topic_id: TopicId,
         log: Arc<PartitionLog>,
-        epoch: LeaderEpoch,
         meters: Arc<TopicMeters>,
     ) -> Self {
-        Self {
+        let partition = Self {
             name,
-            topic_id,
+            topic_id: OnceLock::new(),
             log,
             meters,
-            role: RwLock::new(Role::Leader(epoch)),
+            state: RwLock::new(State::Follower(Following::NOBODY)),
             appends: Mutex::default(),
-            fetches: Mutex::default(),
-            fetch_count: AtomicUsize::new(0),
-        }
+            by_high_watermark: Watchers::default(),
+            by_log_end: Watchers::default(),
+            by_low_watermark: Watchers::default(),
+            history: Mutex::default(),
+        };
+        partition.learn_topic_id(topic_id);
+        partition
     }
 
     /// Topic and index.
@@ -84,7 +137,14 @@ impl Partition {
 
     /// The topic's id, zero if it has none.
     pub(crate) fn topic_id(&self) -> TopicId {
-        self.topic_id
+        self.topic_id.get().copied().unwrap_or(TopicId::ZERO)
+    }
+
+    /// The topic has this id; once it is known it does not change. The zero id says nothing.
+    pub(crate) fn learn_topic_id(&self, id: TopicId) {
+        if !id.is_zero() {
+            self.topic_id.get_or_init(|| id);
+        }
     }
 
     /// The log.
@@ -97,29 +157,51 @@ impl Partition {
         &self.meters
     }
 
-    /// Checks the client's leader epoch (-1: not given), then that this broker leads. Returns the epoch.
-    pub(crate) fn check_leader(&self, asked: LeaderEpoch) -> Result<LeaderEpoch, ErrorCode> {
-        match self.role() {
-            Role::Offline => Err(ErrorCode::KafkaStorageError),
-            Role::Leader(epoch) if asked == LeaderEpoch::UNKNOWN || asked == epoch => Ok(epoch),
-            Role::Leader(epoch) if asked < epoch => Err(ErrorCode::FencedLeaderEpoch),
-            Role::Leader(_) => Err(ErrorCode::UnknownLeaderEpoch),
-        }
-    }
-
     /// The present role.
     pub(crate) fn role(&self) -> Role {
-        *self.role.read().unwrap_or_else(PoisonError::into_inner)
+        if self.is_dir_online() { self.state().role() } else { Role::Offline }
     }
 
-    /// The log directory has failed, or the partition is being removed: nobody is served from here any more.
-    pub(crate) fn become_offline(&self, broker: &Arc<Broker>) {
-        *self.role.write().unwrap_or_else(PoisonError::into_inner) = Role::Offline;
-        let waiting = self.fetches().take_all();
-        self.fetch_count.store(0, Ordering::SeqCst);
-        for waiter in waiting {
-            waiter.wake(broker, Wake::Progress);
+    /// What is here, as a request of the controller sees it.
+    pub(crate) fn local(&self) -> Local {
+        let (leader_epoch, partition_epoch) = match &*self.state() {
+            _ if !self.is_dir_online() => return Local::Offline,
+            State::Offline => return Local::Offline,
+            State::Leader(leading) => (leading.epoch(), leading.machine().partition_epoch()),
+            State::Follower(following) => (following.epoch, following.partition_epoch),
+            State::Deleted => (LeaderEpoch::UNKNOWN, -1),
+        };
+        Local::Present { leader_epoch, partition_epoch, topic_id: self.log.topic_id() }
+    }
+
+    /// Checks the client's leader epoch (-1: not given), then that this broker leads. Returns the epoch.
+    pub(crate) fn check_leader(&self, asked: LeaderEpoch) -> Result<LeaderEpoch, ErrorCode> {
+        match self.check_epoch(asked)? {
+            Role::Leader(epoch) => Ok(epoch),
+            _ => Err(ErrorCode::NotLeaderOrFollower),
         }
+    }
+
+    /// Checks the client's leader epoch (-1: not given) and that there is a replica here. Returns its role: leader or
+    /// follower.
+    pub(crate) fn check_epoch(&self, asked: LeaderEpoch) -> Result<Role, ErrorCode> {
+        let role = self.role();
+        let epoch = match role {
+            Role::Leader(epoch) => epoch,
+            Role::Follower(following) => following.epoch,
+            Role::Offline => return Err(ErrorCode::KafkaStorageError),
+            Role::Deleted => return Err(ErrorCode::NotLeaderOrFollower),
+        };
+        match asked {
+            LeaderEpoch::UNKNOWN => Ok(role),
+            asked if asked < epoch => Err(ErrorCode::FencedLeaderEpoch),
+            asked if asked > epoch => Err(ErrorCode::UnknownLeaderEpoch),
+            _ => Ok(role),
+        }
+    }
+
+    fn is_dir_online(&self) -> bool {
+        self.log.health().is_online()
     }
 
     /// Hands in a produce.
@@ -141,42 +223,215 @@ impl Partition {
         std::mem::take(&mut queue.waiting)
     }
 
-    /// `waiter` wants to know when the high watermark moves beyond `offset`.
+    fn append_queue(&self) -> MutexGuard<'_, AppendQueue> {
+        self.appends.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn state(&self) -> RwLockReadGuard<'_, State> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Acting in a role.
+impl Partition {
+    /// Does something as leader; the leadership lasts while it is done.
+    ///
+    /// # Errors
+    /// If this broker does not lead.
+    pub(crate) fn while_leading<T>(&self, act: impl FnOnce(&Leading) -> T) -> Result<T, ErrorCode> {
+        if !self.is_dir_online() {
+            return Err(ErrorCode::KafkaStorageError);
+        }
+        self.state().leading().map(act)
+    }
+
+    /// Changes the log as follower in `epoch`; the role lasts while it is done. `None`, and nothing is done, if this
+    /// broker has another role or epoch by now.
+    pub(crate) fn while_following<T>(
+        &self,
+        epoch: LeaderEpoch,
+        act: impl FnOnce(&PartitionLog) -> T,
+    ) -> Option<T> {
+        match &*self.state() {
+            State::Follower(following) if following.epoch == epoch => Some(act(&self.log)),
+            _ => None,
+        }
+    }
+
+    /// Hands an event to the leader; one who does not lead does not care.
+    pub(crate) fn tell_leader(&self, broker: &Arc<Broker>, event: Event) {
+        let Ok(effects) = self.while_leading(|leading| leading.step(&self.log, broker.now(), event)) else {
+            return;
+        };
+        self.carry_out(broker, effects);
+        self.wake_low_watermark(broker);
+    }
+
+    /// A follower's fetch was read without an error and without a diverging epoch: the follower has everything below
+    /// its offset. ISR and high watermark may change.
+    pub(crate) fn follower_fetched(&self, broker: &Arc<Broker>, fetch: FollowerFetch) {
+        let FollowerFetch { replica, offset, log_start, leader_end } = fetch;
+        self.tell_leader(broker, Event::FollowerFetched { replica, offset, log_start, leader_end });
+    }
+
+    /// The answer to a change of the ISR that the leader has asked for.
+    pub(crate) fn isr_answered(&self, broker: &Arc<Broker>, change: IsrChange, answer: IsrAnswer) {
+        if !matches!(answer, IsrAnswer::Confirmed { .. }) {
+            broker.metrics().replicas.failed_isr_updates.inc();
+        }
+        self.tell_leader(broker, Event::IsrAnswered { change, answer });
+    }
+
+    /// Does what a step of the leader has left to do. No lock of the partition may be held.
+    pub(crate) fn carry_out(&self, broker: &Arc<Broker>, effects: Effects) {
+        self.note_causes(broker, effects.notes);
+        if let Some(change) = effects.submit {
+            broker.alter_partition().submit(broker, self, change);
+        }
+        if let Some(high_watermark) = effects.high_watermark {
+            self.high_watermark_moved(broker, high_watermark);
+        }
+    }
+
+    /// Time has passed: followers that lag behind leave the ISR.
+    pub(crate) fn tick(&self, broker: &Arc<Broker>) {
+        if self.while_leading(Leading::has_followers) == Ok(true) {
+            self.tell_leader(broker, Event::Tick);
+        }
+    }
+
+    /// Other brokers are alive than before.
+    pub(crate) fn live_brokers_changed(&self, broker: &Arc<Broker>) {
+        if self.while_leading(Leading::has_followers) == Ok(true) {
+            let image = broker.image();
+            let Some(leadership) = self.leadership() else { return };
+            self.tell_leader(broker, Event::LiveBrokers(live_among(&image, &leadership.replicas)));
+        }
+    }
+
+    /// Whether a broker has a replica, as far as the leader knows.
+    pub(crate) fn is_replica(&self, id: BrokerId) -> bool {
+        self.while_leading(|leading| leading.machine().remote(id).is_some()) == Ok(true)
+    }
+
+    /// The decision that this broker leads by, with the ISR as it is confirmed now; `None` if it does not lead.
+    pub(crate) fn leadership(&self) -> Option<Leadership> {
+        self.while_leading(Leading::leadership).ok()
+    }
+
+    /// What dashboards show of the ISR; all zero where this broker does not lead.
+    pub(crate) fn replica_counts(&self) -> ReplicaCounts {
+        self.while_leading(Leading::replica_counts).unwrap_or_default()
+    }
+
+    /// What has become of records that this broker has appended as leader of `epoch` and that end below `end`. `None`
+    /// while they are not replicated.
+    pub(crate) fn replicated(&self, epoch: LeaderEpoch, end: Offset) -> Option<Result<(), ErrorCode>> {
+        self.while_leading(|leading| leading.replicated(&self.log, epoch, end))
+            .unwrap_or_else(|error| Some(Err(error)))
+    }
+
+    /// The offset below which no live replica has records any more (KIP-107); below zero while a live follower has not
+    /// told.
+    ///
+    /// # Errors
+    /// If this broker does not lead.
+    pub(crate) fn low_watermark(&self) -> Result<Offset, ErrorCode> {
+        self.while_leading(|leading| leading.low_watermark(&self.log))
+    }
+}
+
+/// Waiting.
+impl Partition {
+    /// `waiter` wants to know when the high watermark moves beyond `offset`, or the role changes.
     pub(crate) fn watch_high_watermark(&self, offset: Offset, id: u64, waiter: Arc<dyn Delayed>) {
-        let mut fetches = self.fetches();
-        fetches.add(offset, id, waiter);
-        self.fetch_count.store(fetches.len(), Ordering::SeqCst);
+        self.by_high_watermark.add(offset, id, waiter);
     }
 
     /// The waiter of this number does not wait here any more.
     pub(crate) fn unwatch_high_watermark(&self, offset: Offset, id: u64) {
-        let mut fetches = self.fetches();
-        fetches.remove(offset, id);
-        self.fetch_count.store(fetches.len(), Ordering::SeqCst);
+        self.by_high_watermark.remove(offset, id);
+    }
+
+    /// `waiter` wants to know when the leader's log grows beyond `offset`, or the role changes.
+    pub(crate) fn watch_log_end(&self, offset: Offset, id: u64, waiter: Arc<dyn Delayed>) {
+        self.by_log_end.add(offset, id, waiter);
+    }
+
+    /// The waiter of this number does not wait here any more.
+    pub(crate) fn unwatch_log_end(&self, offset: Offset, id: u64) {
+        self.by_log_end.remove(offset, id);
+    }
+
+    /// `waiter` wants to know when the low watermark moves beyond `offset`, or the role changes.
+    pub(crate) fn watch_low_watermark(&self, offset: Offset, id: u64, waiter: Arc<dyn Delayed>) {
+        self.by_low_watermark.add(offset, id, waiter);
+    }
+
+    /// The waiter of this number does not wait here any more.
+    pub(crate) fn unwatch_low_watermark(&self, offset: Offset, id: u64) {
+        self.by_low_watermark.remove(offset, id);
     }
 
     /// Wakes those for whom the high watermark has moved far enough.
     pub(crate) fn high_watermark_moved(&self, broker: &Arc<Broker>, high_watermark: Offset) {
-        if self.fetch_count.load(Ordering::SeqCst) == 0 {
+        wake(broker, self.by_high_watermark.take_passed(high_watermark));
+    }
+
+    /// Wakes those for whom the leader's log has grown far enough.
+    pub(crate) fn log_end_moved(&self, broker: &Arc<Broker>, log_end: Offset) {
+        wake(broker, self.by_log_end.take_passed(log_end));
+    }
+
+    fn wake_low_watermark(&self, broker: &Arc<Broker>) {
+        if self.by_low_watermark.is_empty() {
             return;
         }
-        let passed = {
-            let mut fetches = self.fetches();
-            let passed = fetches.take_passed(high_watermark);
-            self.fetch_count.store(fetches.len(), Ordering::SeqCst);
-            passed
-        };
-        for waiter in passed {
-            waiter.wake(broker, Wake::Progress);
+        if let Ok(low) = self.low_watermark() {
+            wake(broker, self.by_low_watermark.take_passed(low.plus(1)));
         }
     }
 
-    fn fetches(&self) -> MutexGuard<'_, Waiters<Arc<dyn Delayed>>> {
-        self.fetches.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Wakes everybody: the role has changed. Those who can go on waiting stay.
+    pub(crate) fn wake_all(&self, broker: &Arc<Broker>) {
+        for watchers in [&self.by_high_watermark, &self.by_log_end, &self.by_low_watermark] {
+            if !watchers.is_empty() {
+                wake(broker, watchers.all());
+            }
+        }
+    }
+}
+
+/// Those of `replicas` whose brokers are alive.
+fn live_among(image: &MetadataImage, replicas: &[BrokerId]) -> BTreeSet<BrokerId> {
+    replicas.iter().filter(|id| image.brokers().contains_key(id)).copied().collect()
+}
+
+fn wake(broker: &Arc<Broker>, waiters: Vec<Arc<dyn Delayed>>) {
+    for waiter in waiters {
+        waiter.wake(broker, Wake::Progress);
+    }
+}
+
+/// What happened, and why.
+impl Partition {
+    /// The last things that happened to the partition, the oldest first.
+    pub(crate) fn history(&self) -> Vec<Happened> {
+        self.history.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
 
-    fn append_queue(&self) -> MutexGuard<'_, AppendQueue> {
-        self.appends.lock().unwrap_or_else(PoisonError::into_inner)
+    fn note(&self, broker: &Broker, what: What) {
+        // A change of roles concerns many partitions at once; who asks finds it in the history.
+        if matches!(what, What::Follows(_) | What::Leader(Cause::Leading { .. })) {
+            tracing::debug!(partition = %self.name, "{what}");
+        } else {
+            tracing::info!(partition = %self.name, "{what}");
+        }
+        let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
+        if history.len() >= HISTORY {
+            history.pop_front();
+        }
+        history.push_back(Happened { at_ms: broker.now().wall_ms, what });
     }
 }
 

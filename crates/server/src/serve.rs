@@ -14,6 +14,7 @@ use node::call::{self, Connection};
 use node::clock::{Clock, SystemClock};
 use node::config::{EndPoint, KafkaConfig};
 use node::jobs::{Executor, Job};
+use node::peers::NoPeers;
 use wire::response::Part;
 
 use crate::node_trait::{DeadlineHook, Node, Readiness};
@@ -56,6 +57,7 @@ fn start(config: KafkaConfig, bound: &[Bound]) -> Result<BrokerNode, String> {
         executor: Arc::new(Threads(pool)),
         endpoints,
         seed: seed(),
+        peers: Arc::new(NoPeers),
     };
     let clock = environment.clock.clone();
     let broker = node::start(config, environment).map_err(|error| error.to_string())?;

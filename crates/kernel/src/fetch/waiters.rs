@@ -37,9 +37,14 @@ impl<W> Waiters<W> {
         std::mem::replace(&mut self.by_offset, rest).into_values().collect()
     }
 
-    /// Takes out everybody: the partition changed its role or is gone.
+    /// Takes out everybody: the partition is gone.
     pub fn take_all(&mut self) -> Vec<W> {
         std::mem::take(&mut self.by_offset).into_values().collect()
+    }
+
+    /// Everybody, in order of offset; they stay where they are.
+    pub fn all(&self) -> impl Iterator<Item = &W> {
+        self.by_offset.values()
     }
 
     /// How many wait.
@@ -113,6 +118,7 @@ mod tests {
         assert_eq!(waiters.take_passed(Offset(5)), []);
         assert_eq!(waiters.take_passed(Offset(6)), ['a', 'b']);
         assert_eq!(waiters.len(), 1);
+        assert_eq!(waiters.all().collect::<Vec<_>>(), [&'c']);
         assert_eq!(waiters.take_all(), ['c']);
         assert!(waiters.is_empty());
     }

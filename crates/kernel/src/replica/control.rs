@@ -43,6 +43,11 @@ impl Fence {
         self.broker_epoch = broker_epoch;
     }
 
+    /// The registration of this broker that is known last.
+    pub fn broker_epoch(&self) -> BrokerEpoch {
+        self.broker_epoch
+    }
+
     /// The newest controller that was obeyed.
     pub fn controller_epoch(&self) -> ControllerEpoch {
         self.controller_epoch

@@ -1,9 +1,13 @@
 //! From the errors of the log to those of the protocol: the one place where they meet.
 
 use kernel::producer::Rejection as ProducerRejection;
+use kernel::replica::control::{Refusal, Stale};
+use storage::log_dirs::CreateError;
 use storage::partition_log::{AppendError, LogError, ReadError};
 use wire::batch::validate::{Rejection, ValidationError};
 use wire::error_code::ErrorCode;
+
+use crate::control::Failure;
 
 /// The code of an append that failed.
 pub(crate) fn of_append(error: &AppendError) -> ErrorCode {
@@ -38,6 +42,27 @@ pub(crate) fn of_log(error: &LogError) -> ErrorCode {
         LogError::BadEpoch { .. } => ErrorCode::UnknownServerError,
         LogError::Closed => ErrorCode::NotLeaderOrFollower,
         LogError::Storage(_) => ErrorCode::KafkaStorageError,
+    }
+}
+
+/// The code of a request of a controller that is refused as a whole.
+pub(crate) fn of_stale(stale: Stale) -> ErrorCode {
+    match stale {
+        Stale::BrokerEpoch => ErrorCode::StaleBrokerEpoch,
+        Stale::ControllerEpoch => ErrorCode::StaleControllerEpoch,
+    }
+}
+
+/// The code of a partition in a request of a controller.
+pub(crate) fn of_control(failure: &Failure) -> ErrorCode {
+    match failure {
+        Failure::Refused(Refusal::Offline) => ErrorCode::KafkaStorageError,
+        Failure::Refused(Refusal::InconsistentTopicId) => ErrorCode::InconsistentTopicId,
+        Failure::Refused(Refusal::NotAReplica) => ErrorCode::UnknownTopicOrPartition,
+        Failure::Refused(Refusal::StaleLeaderEpoch) => ErrorCode::FencedLeaderEpoch,
+        Failure::Create(CreateError::Log(error)) | Failure::Log(error) => of_log(error),
+        Failure::Create(_) => ErrorCode::KafkaStorageError,
+        Failure::Configs => ErrorCode::UnknownServerError,
     }
 }
 

@@ -1,7 +1,10 @@
 //! Produce (key 0): appends batches to partitions (KIP-98, KIP-467, KIP-951).
 //!
 //! Each partition succeeds or fails on its own. With acks 0 nothing is answered, but an error closes the
-//! connection, so that the producer asks for new metadata.
+//! connection, so that the producer asks for new metadata. A request goes in two stages: its records are appended in
+//! the order of arrival, and then, with acks -1, it waits for the high watermark to pass them ([`wait`]).
+
+mod wait;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,15 +19,19 @@ use wire::messages::produce_response::{
     BatchIndexAndErrorMessage, LeaderIdAndEpoch, PartitionProduceResponse, TopicProduceResponse,
 };
 use wire::messages::{ProduceRequest, ProduceResponse};
+use wire::types::{LeaderEpoch, Offset};
 
 use super::errors;
 use super::{Answer, node_endpoints};
 use crate::append::{Append, AppendResult, AppendSink, append};
 use crate::broker::Broker;
 use crate::call::Outcome;
+use crate::partition::Partition;
 
 /// The only client that may write to internal topics: Kafka's own administrative one.
 const ADMIN_CLIENT_ID: &str = "__admin_client";
+/// The producer wants its records in the logs of all in-sync replicas.
+const ACKS_ALL: i16 = -1;
 
 /// Handles a Produce request.
 pub(crate) fn handle(broker: &Arc<Broker>, answer: Answer, request: ProduceRequest) {
@@ -51,13 +58,14 @@ pub(crate) fn handle(broker: &Arc<Broker>, answer: Answer, request: ProduceReque
             });
         }
     }
+    let mut results = Vec::new();
+    results.resize_with(count, PartitionProduceResponse::default);
     let produce = Arc::new(Produce {
-        topics,
         acks: request.acks,
+        timeout_ms: i64::from(request.timeout_ms.max(0)),
         missing: AtomicUsize::new(count.max(1)),
-        state: Mutex::new(State { results: Vec::new(), answer: Some(answer) }),
+        state: Mutex::new(State { topics, results, unreplicated: Vec::new(), answer: Some(answer) }),
     });
-    produce.lock().results.resize_with(count, PartitionProduceResponse::default);
     if count == 0 {
         return produce.one_done(broker);
     }
@@ -82,7 +90,7 @@ fn begin(broker: &Arc<Broker>, produce: &Arc<Produce>, place: usize, work: Work,
     if let Some(error) = work.refused
         && !matches!(partition, Err(ErrorCode::UnknownTopicOrPartition))
     {
-        return produce.clone().appended(broker, place, AppendResult::Failed(error));
+        return produce.settled(broker, place, AppendResult::Failed(error));
     }
     let partition = match partition {
         Ok(partition) => partition,
@@ -90,19 +98,20 @@ fn begin(broker: &Arc<Broker>, produce: &Arc<Produce>, place: usize, work: Work,
             if error == ErrorCode::NotLeaderOrFollower {
                 produce.name_leader(broker, place, &work.topic);
             }
-            return produce.clone().appended(broker, place, AppendResult::Failed(error));
+            return produce.settled(broker, place, AppendResult::Failed(error));
         }
     };
     if let Err(error) = check_request(work.records.as_ref(), version) {
-        return produce.clone().appended(broker, place, AppendResult::Refused(AppendError::Invalid(error)));
+        return produce.settled(broker, place, AppendResult::Refused(AppendError::Invalid(error)));
     }
     let records = work.records.unwrap_or_default();
     if is_transactional(&records) {
         // Nobody here could ever end the transaction, and readers of committed data would wait for it.
-        return produce.clone().appended(broker, place, AppendResult::Failed(ErrorCode::InvalidTxnState));
+        return produce.settled(broker, place, AppendResult::Failed(ErrorCode::InvalidTxnState));
     }
     produce.set(place, |response| response.log_start_offset = partition.log().positions().log_start.0);
-    append(broker, &partition, Append { records, sink: produce.clone(), place });
+    let acks_all = produce.acks == ACKS_ALL;
+    append(broker, &partition, Append { records, acks_all, sink: produce.clone(), place });
 }
 
 /// Whether a batch of format 2 belongs to a transaction: bit 4 of its attributes, whose low byte is the 23rd.
@@ -110,24 +119,47 @@ fn is_transactional(records: &[u8]) -> bool {
     records.get(16) == Some(&2) && records.get(22).is_some_and(|attributes| attributes & 0x10 != 0)
 }
 
-/// A request some of whose partitions are still being written.
+/// A request some of whose partitions are still being written, or replicated.
 struct Produce {
-    // Names, each with the number of its partitions; results stand in the same order.
-    topics: Vec<(Str, usize)>,
     acks: i16,
+    timeout_ms: i64,
     missing: AtomicUsize,
     state: Mutex<State>,
 }
 
 struct State {
+    // Names, each with the number of its partitions; results stand in the same order.
+    topics: Vec<(Str, usize)>,
     results: Vec<PartitionProduceResponse>,
+    unreplicated: Vec<Unreplicated>,
     answer: Option<Answer>,
 }
 
+/// Records that are in the leader's log, and not yet in those of all in-sync replicas.
+struct Unreplicated {
+    place: usize,
+    partition: Arc<Partition>,
+    epoch: LeaderEpoch,
+    /// The offset after the last record.
+    end: Offset,
+}
+
 impl AppendSink for Produce {
-    fn appended(self: Arc<Self>, broker: &Arc<Broker>, place: usize, result: AppendResult) {
-        self.set(place, |response| fill(response, result));
-        self.one_done(broker);
+    fn appended(
+        self: Arc<Self>,
+        broker: &Arc<Broker>,
+        partition: &Arc<Partition>,
+        place: usize,
+        result: AppendResult,
+    ) {
+        if let AppendResult::Unreplicated(info, epoch) = result {
+            let (partition, end) = (partition.clone(), info.last_offset.plus(1));
+            self.lock().unreplicated.push(Unreplicated { place, partition, epoch, end });
+        }
+        if matches!(result, AppendResult::Failed(ErrorCode::NotLeaderOrFollower)) {
+            self.name_leader(broker, place, partition.name().topic.as_str());
+        }
+        self.settled(broker, place, result);
     }
 }
 
@@ -143,25 +175,34 @@ impl Produce {
     }
 
     fn name_leader(&self, broker: &Broker, place: usize, topic: &str) {
-        self.set(place, |response| {
-            if let Some((leader, epoch)) = broker.known_leader(topic, response.index) {
-                response.current_leader = LeaderIdAndEpoch { leader_id: leader.0, leader_epoch: epoch.0 };
-            }
-        });
+        self.set(place, |response| name_leader(broker, topic, response));
     }
 
-    fn one_done(&self, broker: &Arc<Broker>) {
-        if self.missing.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.finish(broker);
+    /// One partition is done with, as far as its own log goes.
+    fn settled(self: &Arc<Self>, broker: &Arc<Broker>, place: usize, result: AppendResult) {
+        self.set(place, |response| fill(response, result));
+        self.one_done(broker);
+    }
+
+    fn one_done(self: &Arc<Self>, broker: &Arc<Broker>) {
+        if self.missing.fetch_sub(1, Ordering::AcqRel) != 1 {
+            return;
+        }
+        let mut state = self.lock();
+        if state.unreplicated.is_empty() {
+            let done = state.take();
+            drop(state);
+            if let Some(done) = done {
+                self.finish(broker, done);
+            }
+        } else {
+            drop(state);
+            wait::wait(broker, self.clone());
         }
     }
 
-    fn finish(&self, broker: &Arc<Broker>) {
-        let (results, answer) = {
-            let mut state = self.lock();
-            (std::mem::take(&mut state.results), state.answer.take())
-        };
-        let Some(answer) = answer else { return };
+    fn finish(&self, broker: &Broker, done: Done) {
+        let Done { topics, results, answer } = done;
         if self.acks == 0 {
             let failed = results.iter().find(|result| result.error_code != ErrorCode::None.code());
             return answer.end(failed.map_or(Outcome::NoResponse, |result| {
@@ -175,19 +216,40 @@ impl Produce {
             response.node_endpoints = node_endpoints(broker, &answer.call().connection.listener);
         }
         let mut results = results.into_iter();
-        for (name, count) in &self.topics {
-            response.responses.push(TopicProduceResponse {
-                name: name.clone(),
-                partition_responses: results.by_ref().take(*count).collect(),
-            });
+        for (name, count) in topics {
+            let partition_responses = results.by_ref().take(count).collect();
+            response.responses.push(TopicProduceResponse { name, partition_responses });
         }
         answer.send(&response);
     }
 }
 
+/// All that is needed for the answer.
+struct Done {
+    topics: Vec<(Str, usize)>,
+    results: Vec<PartitionProduceResponse>,
+    answer: Answer,
+}
+
+impl State {
+    /// Takes the answer out; there is one only once.
+    fn take(&mut self) -> Option<Done> {
+        let answer = self.answer.take()?;
+        let (topics, results) = (std::mem::take(&mut self.topics), std::mem::take(&mut self.results));
+        Some(Done { topics, results, answer })
+    }
+}
+
+/// Tells a producer that went to the wrong broker who leads (KIP-951).
+fn name_leader(broker: &Broker, topic: &str, response: &mut PartitionProduceResponse) {
+    if let Some((leader, epoch)) = broker.known_leader(topic, response.index) {
+        response.current_leader = LeaderIdAndEpoch { leader_id: leader.0, leader_epoch: epoch.0 };
+    }
+}
+
 fn fill(response: &mut PartitionProduceResponse, result: AppendResult) {
     match result {
-        AppendResult::Done(info) => {
+        AppendResult::Done(info) | AppendResult::Unreplicated(info, _) => {
             response.base_offset = info.base_offset.0;
             response.log_append_time_ms = info.log_append_time.0;
             response.log_start_offset = info.log_start.0;

@@ -9,6 +9,9 @@ mod k00_produce;
 mod k01_fetch;
 mod k02_list_offsets;
 mod k03_metadata;
+mod k04_leader_and_isr;
+mod k05_stop_replica;
+mod k06_update_metadata;
 mod k18_api_versions;
 mod k19_create_topics;
 mod k20_delete_topics;
@@ -38,11 +41,14 @@ use crate::call::{Call, Connection, Outcome, Reply, inline};
 use crate::metrics::RequestTimer;
 
 /// The keys that are served, in ascending order: what ApiVersions tells.
-pub(crate) const SERVED: [ApiKey; 16] = [
+pub(crate) const SERVED: [ApiKey; 19] = [
     ApiKey::Produce,
     ApiKey::Fetch,
     ApiKey::ListOffsets,
     ApiKey::Metadata,
+    ApiKey::LeaderAndIsr,
+    ApiKey::StopReplica,
+    ApiKey::UpdateMetadata,
     ApiKey::ApiVersions,
     ApiKey::CreateTopics,
     ApiKey::DeleteTopics,
@@ -74,6 +80,11 @@ impl Answer {
     /// Whether nobody waits for the answer any more.
     pub(crate) fn is_abandoned(&self) -> bool {
         self.reply.is_abandoned()
+    }
+
+    /// Copies what is left of the request out of its frame: an answer that waits must not keep the frame in memory.
+    pub(crate) fn unpin(&mut self) {
+        self.call.header.client_id = self.call.header.client_id.as_deref().map(Str::from);
     }
 
     /// Sends a message as the answer.
@@ -173,10 +184,13 @@ fn route(broker: &Arc<Broker>, key: ApiKey, answer: Answer, body: &mut Decoder) 
         ApiKey::Fetch => begin(broker, answer, body, k01_fetch::handle),
         ApiKey::ListOffsets => at_once(broker, answer, body, k02_list_offsets::handle),
         ApiKey::Metadata => at_once(broker, answer, body, k03_metadata::handle),
+        ApiKey::LeaderAndIsr => begin(broker, answer, body, k04_leader_and_isr::handle),
+        ApiKey::StopReplica => begin(broker, answer, body, k05_stop_replica::handle),
+        ApiKey::UpdateMetadata => begin(broker, answer, body, k06_update_metadata::handle),
         ApiKey::ApiVersions => at_once(broker, answer, body, k18_api_versions::handle),
         ApiKey::CreateTopics => begin(broker, answer, body, k19_create_topics::handle),
         ApiKey::DeleteTopics => begin(broker, answer, body, k20_delete_topics::handle),
-        ApiKey::DeleteRecords => at_once(broker, answer, body, k21_delete_records::handle),
+        ApiKey::DeleteRecords => begin(broker, answer, body, k21_delete_records::handle),
         ApiKey::InitProducerId => begin(broker, answer, body, k22_init_producer_id::handle),
         ApiKey::OffsetForLeaderEpoch => at_once(broker, answer, body, k23_offset_for_leader_epoch::handle),
         ApiKey::DescribeConfigs => at_once(broker, answer, body, k32_describe_configs::handle),

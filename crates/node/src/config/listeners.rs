@@ -38,6 +38,13 @@ impl SecurityProtocol {
         }
     }
 
+    /// The protocol of a number in control requests.
+    #[must_use]
+    pub fn from_id(id: i16) -> Option<Self> {
+        let all = [Self::Plaintext, Self::Ssl, Self::SaslPlaintext, Self::SaslSsl];
+        all.into_iter().find(|protocol| protocol.id() == id)
+    }
+
     /// The number of the protocol in control requests.
     #[must_use]
     pub fn id(self) -> i16 {

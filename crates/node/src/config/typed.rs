@@ -56,6 +56,7 @@ typed_keys! {
     connections_max_idle_ms: i64 = "connections.max.idle.ms",
     connection_failed_authentication_delay_ms: i32 = "connection.failed.authentication.delay.ms",
     request_timeout_ms: i32 = "request.timeout.ms",
+    controller_socket_timeout_ms: i32 = "controller.socket.timeout.ms",
     controlled_shutdown_enable: bool = "controlled.shutdown.enable",
     controlled_shutdown_max_retries: i32 = "controlled.shutdown.max.retries",
     controlled_shutdown_retry_backoff_ms: i64 = "controlled.shutdown.retry.backoff.ms",

@@ -98,7 +98,7 @@ fn perform(broker: &Arc<Broker>, task: Task) {
         Task::HighWatermarks => dirs.checkpoint_high_watermarks(),
         Task::ProducerExpiry => {
             let limit_ms = i64::from(broker.config().producer_id_expiration_ms);
-            for partition in broker.partitions() {
+            for partition in broker.partitions().all() {
                 partition.log().expire_producers(now, wire::types::Millis(limit_ms));
             }
         }

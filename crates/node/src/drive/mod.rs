@@ -1,8 +1,11 @@
 //! Carries out what was decided: writes the store, makes and removes logs, publishes the new picture.
 
+pub(crate) mod alter_partition;
 pub(crate) mod auto_create;
+pub(crate) mod fetchers;
 pub(crate) mod gather;
 pub(crate) mod housekeeping;
+pub(crate) mod isr_shrink;
 pub(crate) mod producer_ids;
 pub(crate) mod start;
 pub(crate) mod topic_configs;

@@ -21,9 +21,11 @@ use metadata::znode::{
     persistent_paths,
 };
 use storage::log_dirs::{LogDirs, LogDirsError, LogDirsOptions};
-use wire::types::{BrokerId, ControllerEpoch, LeaderEpoch, Millis, TopicId, TopicName, TopicPartition};
+use wire::types::{
+    BrokerEpoch, BrokerId, ControllerEpoch, LeaderEpoch, Millis, TopicId, TopicName, TopicPartition,
+};
 
-use super::topics;
+use super::{isr_shrink, topics};
 use crate::broker::{Broker, BrokerState, Environment, Found};
 use crate::config::{EndPoint, KafkaConfig};
 
@@ -66,18 +68,19 @@ pub fn start(config: KafkaConfig, environment: Environment) -> Result<Arc<Broker
     for (partition, error) in &loaded.failed {
         tracing::error!(%partition, %error, "the log cannot be opened and stays offline");
     }
-    let registration = register(&*store, &config, &environment.endpoints, id, now.wall_ms)?;
+    let (registration, broker_epoch) = register(&*store, &config, &environment.endpoints, id, now.wall_ms)?;
     let controller_epoch = elect(&*store, id, now.wall_ms)?;
     let image = MetadataImage::default()
         .with_cluster_id(&cluster_id)
         .with_broker(id, registration)
         .with_controller(Some(id));
     let features_epoch = features_epoch(&*store)?;
-    let found = Found { id, log_dirs, image, controller_epoch, features_epoch };
+    let found = Found { id, log_dirs, image, broker_epoch, controller_epoch, features_epoch };
     let broker = Arc::new(Broker::new(config, environment, found));
     broker.set_state(BrokerState::Recovery);
     lead(&broker, topics)?;
     resume_deletions(&broker)?;
+    isr_shrink::schedule(&broker);
     broker.set_state(BrokerState::Running);
     Ok(broker)
 }
@@ -138,7 +141,7 @@ fn register(
     endpoints: &[EndPoint],
     id: BrokerId,
     wall_ms: i64,
-) -> Result<BrokerInfo, StartError> {
+) -> Result<(BrokerInfo, BrokerEpoch), StartError> {
     let told = |it: &EndPoint| Endpoint {
         listener: it.listener_name.clone(),
         host: it.host.clone(),
@@ -159,8 +162,12 @@ fn register(
         jmx_port: -1,
         timestamp_ms: Millis(wall_ms),
     };
-    Blocking::new(store).multi(registration.register(id, 5))?;
-    Ok(info)
+    let results = Blocking::new(store).multi(registration.register(id, 5))?;
+    let czxid = results.iter().find_map(|result| match result {
+        OpResult::Set { stat } => Some(stat.czxid),
+        _ => None,
+    });
+    Ok((info, BrokerEpoch(czxid.unwrap_or(-1))))
 }
 
 /// Takes the controller's node and opens a new term.
@@ -287,6 +294,7 @@ fn settle(
         leader: state.leader,
         leader_epoch: state.leader_epoch,
         partition_epoch,
+        controller_epoch: state.controller_epoch,
         replicas: replicas.clone(),
         isr: state.isr.clone(),
         offline: Vec::new(),
@@ -299,8 +307,10 @@ fn settle(
         is_recovering: false,
     };
     match stored {
-        // It leads already; nothing has changed.
-        Some((state, version)) if state.leader == me => (image(&state, version), Vec::new()),
+        // It leads already, and nobody is in sync but this broker; nothing has changed.
+        Some((state, version)) if state.leader == me && state.isr == [me] => {
+            (image(&state, version), Vec::new())
+        }
         // The leader is gone, and this broker has all that was confirmed.
         Some((state, version)) if state.isr.contains(&me) && replicas.contains(&me) => {
             let state = elected(LeaderEpoch(state.leader_epoch.0.saturating_add(1)));

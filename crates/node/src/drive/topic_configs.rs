@@ -44,7 +44,7 @@ fn apply(broker: &Arc<Broker>, topic: &TopicName, configs: BTreeMap<String, Stri
     let log_config = Arc::new(broker.log_config(&configs));
     for index in current.partitions.keys() {
         if let Ok(partition) = broker.partition(topic.as_str(), *index) {
-            partition.log().update_config(log_config.clone());
+            partition.update_config(broker, log_config.clone());
         }
     }
     broker.update_image(|now| match now.topic(topic.as_str()).cloned() {

@@ -10,11 +10,11 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
+use super::replicas;
 use super::requests::QUANTILES;
 use crate::broker::Broker;
-use crate::partition::Role;
 
-type Labels = Vec<(&'static str, String)>;
+pub(super) type Labels = Vec<(&'static str, String)>;
 
 /// All metrics of the broker, as text of the OpenMetrics format.
 pub(crate) fn render(broker: &Arc<Broker>) -> String {
@@ -40,11 +40,12 @@ impl Collector for Snapshot {
         topics(&self.0, &mut encoder)?;
         requests(&self.0, &mut encoder)?;
         states(&self.0, &mut encoder)?;
+        replicas::encode(&self.0, &mut encoder)?;
         logs(&self.0, &mut encoder)
     }
 }
 
-fn counters(
+pub(super) fn counters(
     encoder: &mut DescriptorEncoder<'_>,
     name: &str,
     help: &str,
@@ -57,7 +58,7 @@ fn counters(
     Ok(())
 }
 
-fn gauges(
+pub(super) fn gauges(
     encoder: &mut DescriptorEncoder<'_>,
     name: &str,
     help: &str,
@@ -70,7 +71,7 @@ fn gauges(
     Ok(())
 }
 
-fn gauge(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: f64) -> fmt::Result {
+pub(super) fn gauge(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: f64) -> fmt::Result {
     gauges(encoder, name, help, [(Vec::new(), value)])
 }
 
@@ -111,19 +112,12 @@ fn requests(broker: &Broker, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result
 }
 
 fn states(broker: &Broker, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-    let partitions = broker.partitions();
-    let leaders = partitions.iter().filter(|p| matches!(p.role(), Role::Leader(_))).count();
-    let offline = partitions.len() - leaders;
     let image = broker.image();
     let all = || image.topics().flat_map(|topic| topic.partitions.values());
     let leaderless = all().filter(|it| !image.brokers().contains_key(&it.leader)).count();
     let (sessions, cached, evictions) = broker.fetch_sessions().counts();
     let plain = [
         ("kafka_server_kafkaserver_brokerstate", "State of the broker", f64::from(broker.state())),
-        ("kafka_server_replicamanager_leadercount", "Partitions led", total(leaders)),
-        ("kafka_server_replicamanager_partitioncount", "Partitions hosted", total(partitions.len())),
-        ("kafka_server_replicamanager_offlinereplicacount", "Replicas on failed disks", total(offline)),
-        ("kafka_server_replicamanager_underreplicatedpartitions", "Partitions that lack replicas", 0.0),
         (
             "kafka_controller_kafkacontroller_activecontrollercount",
             "Whether this is the controller",
@@ -155,12 +149,6 @@ fn states(broker: &Broker, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
     for (name, help, value) in plain {
         gauge(encoder, name, help, value)?;
     }
-    gauges(
-        encoder,
-        "kafka_server_delayedoperationpurgatory_purgatorysize",
-        "Requests that wait",
-        [(vec![("delayedOperation", "Fetch".to_owned())], total(broker.timers().len()))],
-    )?;
     counters(
         encoder,
         "kafka_server_delayedfetchmetrics_expires",
@@ -177,7 +165,7 @@ fn states(broker: &Broker, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
 }
 
 fn logs(broker: &Broker, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-    let partitions = broker.partitions();
+    let partitions = broker.partitions().all();
     let series = |value: &dyn Fn(&crate::partition::Partition) -> f64| {
         let each = partitions.iter().map(|partition| {
             let name = partition.name();
@@ -202,7 +190,7 @@ fn logs(broker: &Broker, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "Prometheus knows only doubles")]
-fn total(n: usize) -> f64 {
+pub(super) fn total(n: usize) -> f64 {
     n as f64
 }
 

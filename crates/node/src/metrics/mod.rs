@@ -6,6 +6,7 @@
 
 mod export;
 mod histogram;
+mod replicas;
 mod requests;
 
 use std::collections::BTreeMap;
@@ -16,6 +17,7 @@ use wire::api::ApiKey;
 use wire::types::TopicName;
 
 pub(crate) use self::export::render;
+use self::replicas::ReplicaMeters;
 pub(crate) use self::requests::RequestTimer;
 use self::requests::Requests;
 
@@ -84,6 +86,8 @@ pub(crate) struct Metrics {
     pub(crate) all_topics: Arc<TopicMeters>,
     /// Fetches that were answered because their time was over.
     pub(crate) expired_fetches: Counter,
+    /// Of the replicas, and of requests that wait for them.
+    pub(crate) replicas: ReplicaMeters,
     topics: Mutex<BTreeMap<TopicName, Arc<TopicMeters>>>,
     requests: Requests,
 }

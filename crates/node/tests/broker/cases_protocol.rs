@@ -11,7 +11,8 @@ use wire::messages::{
     AlterConfigsRequest, ApiVersionsRequest, CreatePartitionsRequest, CreateTopicsRequest,
     DeleteRecordsRequest, DeleteTopicsRequest, DescribeClusterRequest, DescribeConfigsRequest,
     DescribeLogDirsRequest, FetchRequest, IncrementalAlterConfigsRequest, InitProducerIdRequest,
-    ListOffsetsRequest, MetadataRequest, OffsetForLeaderEpochRequest, ProduceRequest, Request,
+    LeaderAndIsrRequest, ListOffsetsRequest, MetadataRequest, OffsetForLeaderEpochRequest, ProduceRequest,
+    Request, StopReplicaRequest, UpdateMetadataRequest,
 };
 use wire::{Encoder, Str};
 
@@ -100,6 +101,9 @@ fn every_served_request_is_answered_in_the_form_of_its_version() {
         all(&node, &fetch("t", &[(0, 0)], 1000)),
         all(&node, &ListOffsetsRequest { replica_id: -1, ..ListOffsetsRequest::default() }),
         all(&node, &MetadataRequest { topics: Some(Vec::new()), ..MetadataRequest::default() }),
+        all(&node, &LeaderAndIsrRequest::default()),
+        all(&node, &StopReplicaRequest::default()),
+        all(&node, &UpdateMetadataRequest::default()),
         all(&node, &tools),
         all(&node, &create),
         all(&node, &DeleteTopicsRequest::default()),

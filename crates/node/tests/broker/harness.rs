@@ -14,6 +14,7 @@ use node::call::{Connection, Outcome, Reply};
 use node::clock::{Clock, SystemClock};
 use node::config::{EndPoint, KafkaConfig};
 use node::jobs::Inline;
+use node::peers::NoPeers;
 use storage::disk::FileRange;
 use tempfile::TempDir;
 use wire::api::ApiKey;
@@ -75,6 +76,7 @@ impl Node {
             executor: Arc::new(Inline),
             endpoints,
             seed: 7,
+            peers: Arc::new(NoPeers),
         };
         let broker = node::start(config, environment).unwrap();
         let connection = connection("PLAINTEXT");
