@@ -5,6 +5,9 @@ use crate::path;
 use bytes::Bytes;
 use std::sync::mpsc;
 
+/// How many requests a pipeline hands in at once: a fraction of what a store lets wait.
+const PIPELINE_WINDOW: usize = super::MAX_WAITING_REQUESTS / 8;
+
 /// Calls that wait for their answer. Not for use within an event sink or an answer's callback.
 #[derive(Clone, Copy)]
 pub struct Blocking<'a> {
@@ -79,8 +82,20 @@ impl<'a> Blocking<'a> {
         }
     }
 
-    /// Hands in all of `requests` at once and waits for their answers, which come in the order of the requests.
-    pub fn pipeline(&self, mut requests: Vec<Request>) -> Vec<Result<Response, StoreError>> {
+    /// Hands in `requests`, many at once, and waits for their answers, which come in the order of the requests.
+    pub fn pipeline(&self, requests: Vec<Request>) -> Vec<Result<Response, StoreError>> {
+        let mut answers = Vec::with_capacity(requests.len());
+        let mut requests = requests.into_iter();
+        loop {
+            let window: Vec<_> = requests.by_ref().take(PIPELINE_WINDOW).collect();
+            if window.is_empty() {
+                return answers;
+            }
+            answers.extend(self.at_once(window));
+        }
+    }
+
+    fn at_once(&self, mut requests: Vec<Request>) -> Vec<Result<Response, StoreError>> {
         let Some(last) = requests.pop() else { return Vec::new() };
         let (sender, receiver) = mpsc::channel();
         let count = requests.len();

@@ -132,3 +132,13 @@ fn a_store_without_a_thread_delivers_when_pumped_and_uses_the_given_clock() {
     let Ok(Response::Exists(Some(stat))) = answer else { panic!("{answer:?}") };
     assert_eq!((stat.ctime_ms, stat.mtime_ms), (7, 7));
 }
+
+#[test]
+fn a_pipeline_of_more_requests_than_may_wait_is_answered_whole() {
+    let store = EmbeddedStore::open_memory().expect("it opens");
+    let session = store.session(silent());
+    let requests = (0..=MAX_WAITING_REQUESTS).map(|_| Request::exists("/")).collect();
+    let answers = crate::store::Blocking::new(&session).pipeline(requests);
+    assert_eq!(answers.len(), MAX_WAITING_REQUESTS + 1);
+    assert!(answers.iter().all(Result::is_ok));
+}
