@@ -1,6 +1,7 @@
-//! A broker of either kind, on a loopback port and in a folder of its own.
+//! A broker of either kind, on a loopback port and in a folder of its own, alone or a member of a cluster.
 //!
-//! Both kinds read the same properties; the real Kafka gets a ZooKeeper beside it that outlives restarts.
+//! Both kinds read the same properties. A real Kafka that is alone gets a ZooKeeper beside it that outlives
+//! restarts; a Blumfeld that is alone needs none.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -75,12 +76,26 @@ impl Options {
     }
 }
 
+/// What makes a broker a member of a cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Member {
+    /// Its `broker.id`.
+    pub id: i32,
+    /// `zookeeper.connect`.
+    pub connect: String,
+    /// The port that it tells others, if it is not its own.
+    pub advertised_port: Option<u16>,
+}
+
 /// A broker with its folder; the process may be stopped and started again.
 #[derive(Debug)]
 pub struct Broker {
     // Declared first: the processes end before the folder goes.
     process: Option<Process>,
+    frozen: bool,
     zookeeper: Option<Arc<Zookeeper>>,
+    /// None for a broker that is alone.
+    member: Option<Member>,
     kind: Kind,
     port: u16,
     options: Options,
@@ -111,7 +126,27 @@ impl Broker {
         };
         let data = folder.path().join("data");
         let port = ports::free()?;
-        Ok(Self { process: None, zookeeper, kind, port, options, folder, data })
+        Ok(Self { process: None, frozen: false, zookeeper, member: None, kind, port, options, folder, data })
+    }
+
+    /// A member of a cluster on this port, not started yet.
+    ///
+    /// # Errors
+    /// When the folder cannot be had.
+    pub fn prepare_member(kind: Kind, options: Options, port: u16, member: Member) -> Result<Self> {
+        let folder = Arc::new(tempfile::Builder::new().prefix("blumfeld-test-").tempdir()?);
+        let data = folder.path().join("data");
+        Ok(Self {
+            process: None,
+            frozen: false,
+            zookeeper: None,
+            member: Some(member),
+            kind,
+            port,
+            options,
+            folder,
+            data,
+        })
     }
 
     /// Starts the process again on the same folder and port.
@@ -121,8 +156,11 @@ impl Broker {
     pub fn resume(&mut self) -> Result<()> {
         let from = std::fs::metadata(self.log_path()).map_or(0, |metadata| metadata.len());
         let mut process = self.spawn()?;
-        process.wait_for_log("[KafkaServer id=0] started", from, START_LIMIT)?;
+        process.wait_for_log(&format!("[KafkaServer id={}] started", self.id()), from, START_LIMIT)?;
         self.process = Some(process);
+        if self.member.is_some() {
+            return Ok(());
+        }
         // The controller may learn of the broker a moment after the broker has started.
         wait::until("a controller that knows the broker", START_LIMIT, || {
             let request = MetadataRequest::default().with_topics(Some(Vec::new()));
@@ -163,7 +201,28 @@ impl Broker {
     /// # Errors
     /// When it does not run.
     pub fn kill(&mut self) -> Result<()> {
+        self.frozen = false;
         self.process.take().with_context(|| format!("{} does not run", self.kind))?.kill()
+    }
+
+    /// Stops the process where it is (SIGSTOP), until [`Broker::thaw`].
+    ///
+    /// # Errors
+    /// When it does not run.
+    pub fn freeze(&mut self) -> Result<()> {
+        self.process()?.freeze()?;
+        self.frozen = true;
+        Ok(())
+    }
+
+    /// Lets a frozen process go on.
+    ///
+    /// # Errors
+    /// When it does not run.
+    pub fn thaw(&mut self) -> Result<()> {
+        self.process()?.thaw()?;
+        self.frozen = false;
+        Ok(())
     }
 
     /// The running process.
@@ -179,6 +238,18 @@ impl Broker {
     #[must_use]
     pub fn kind(&self) -> Kind {
         self.kind
+    }
+
+    /// Its `broker.id`.
+    #[must_use]
+    pub fn id(&self) -> i32 {
+        self.member.as_ref().map_or(0, |member| member.id)
+    }
+
+    /// Whether there is a process, and it is not frozen.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        self.process.is_some() && !self.frozen
     }
 
     /// `host:port` for clients.
@@ -221,7 +292,7 @@ impl Broker {
 
     fn properties(&self) -> Result<String> {
         let mut lines: Vec<(String, String)> = [
-            ("broker.id", "0".to_owned()),
+            ("broker.id", self.id().to_string()),
             ("listeners", format!("PLAINTEXT://127.0.0.1:{}", self.port)),
             ("log.dirs", self.data.to_string_lossy().into_owned()),
             ("num.partitions", "3".to_owned()),
@@ -232,15 +303,29 @@ impl Broker {
         ]
         .map(|(key, value)| (key.to_owned(), value))
         .to_vec();
-        match &self.zookeeper {
-            Some(zookeeper) => lines.push(("zookeeper.connect".to_owned(), zookeeper.address())),
-            None => lines.push(("blumfeld.http.address".to_owned(), format!("127.0.0.1:{}", ports::free()?))),
-        }
+        lines.extend(self.place()?.into_iter().map(|(key, value)| (key.to_owned(), value)));
         for (key, value) in &self.options.properties {
             lines.retain(|(known, _)| known != key);
             lines.push((key.clone(), value.clone()));
         }
         Ok(lines.iter().map(|(key, value)| format!("{key}={value}\n")).collect())
+    }
+
+    /// Properties that tell where its cluster is and how it is reached.
+    fn place(&self) -> Result<Vec<(&'static str, String)>> {
+        let mut lines = Vec::new();
+        if let Some(Member { connect, advertised_port, .. }) = &self.member {
+            lines.push(("zookeeper.connect", connect.clone()));
+            if let Some(port) = advertised_port {
+                lines.push(("advertised.listeners", format!("PLAINTEXT://127.0.0.1:{port}")));
+            }
+        } else if let Some(zookeeper) = &self.zookeeper {
+            lines.push(("zookeeper.connect", zookeeper.address()));
+        }
+        if self.kind == Kind::Blumfeld {
+            lines.push(("blumfeld.http.address", format!("127.0.0.1:{}", ports::free()?)));
+        }
+        Ok(lines)
     }
 
     fn command(&self) -> Result<Command> {

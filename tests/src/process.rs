@@ -93,6 +93,22 @@ impl Process {
         Ok(())
     }
 
+    /// Stops the process where it is (SIGSTOP): it keeps its connections and says nothing more.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn freeze(&self) -> Result<()> {
+        Ok(kill_process(Pid::from_child(&self.child), Signal::STOP)?)
+    }
+
+    /// Lets a frozen process go on (SIGCONT).
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn thaw(&self) -> Result<()> {
+        Ok(kill_process(Pid::from_child(&self.child), Signal::CONT)?)
+    }
+
     /// Whether the process still runs.
     ///
     /// # Errors
@@ -211,6 +227,25 @@ mod tests {
     fn a_program_that_hangs_is_killed_at_the_limit() {
         let error = run(Command::new("sleep").arg("600"), "", Duration::from_millis(50)).unwrap_err();
         assert!(format!("{error:#}").contains("did not happen"), "{error:#}");
+    }
+
+    #[test]
+    fn a_frozen_child_says_nothing_until_it_is_thawed() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("log");
+        let script = "echo ready; read go < go; echo gone; exec sleep 600";
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).current_dir(folder.path());
+        assert!(Command::new("mkfifo").arg(folder.path().join("go")).status().unwrap().success());
+        let mut process = Process::spawn("sleeper", &mut command, &log).unwrap();
+        process.wait_for_log("ready", 0, LIMIT).unwrap();
+        process.freeze().unwrap();
+        let state = format!("/proc/{}/stat", process.id());
+        let is_stopped = || Ok(std::fs::read_to_string(&state)?.contains(") T ").then_some(()));
+        wait::until("a stopped process", LIMIT, is_stopped).unwrap();
+        process.thaw().unwrap();
+        std::fs::write(folder.path().join("go"), "go\n").unwrap();
+        process.wait_for_log("gone", 0, LIMIT).unwrap();
     }
 
     #[test]

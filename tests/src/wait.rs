@@ -24,6 +24,13 @@ pub fn until<T>(what: &str, limit: Duration, mut probe: impl FnMut() -> Result<O
     }
 }
 
+/// Lets time pass between two tries of something that cannot be waited for in a better way.
+pub fn pause(time: Duration) {
+    if !time.is_zero() {
+        std::thread::sleep(time);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -121,6 +121,7 @@ pub struct ZookeeperClient {
 }
 
 const CREATE: i32 = 1;
+const DELETE: i32 = 2;
 const GET_DATA: i32 = 4;
 const GET_CHILDREN: i32 = 8;
 const NO_NODE: i32 = -101;
@@ -171,6 +172,21 @@ impl ZookeeperClient {
         match self.call(CREATE, &body)? {
             (0, _) => Ok(()),
             (error, _) => bail!("cannot create {path}: error {error}"),
+        }
+    }
+
+    /// Deletes a node, whatever its version. Returns whether it was there.
+    ///
+    /// # Errors
+    /// When the server refuses, for instance because the node has children.
+    pub fn delete(&mut self, path: &str) -> Result<bool> {
+        let mut body = Vec::new();
+        put_bytes(&mut body, path.as_bytes())?;
+        put_int(&mut body, -1);
+        match self.call(DELETE, &body)? {
+            (0, _) => Ok(true),
+            (NO_NODE, _) => Ok(false),
+            (error, _) => bail!("cannot delete {path}: error {error}"),
         }
     }
 

@@ -13,12 +13,13 @@ use crate::tally::Tally;
 use crate::{setup, tidy};
 
 /// The end-to-end suites of the package `interop`, and how many of their tests run at a time.
-const SUITES: [(&str, &str); 7] = [
+const SUITES: [(&str, &str); 8] = [
     ("hostile", "1"),
     ("excess", "1"),
     ("durability", "2"),
     ("clients", "2"),
     ("zookeeper", "2"),
+    ("cluster", "1"),
     ("directory", "2"),
     ("oracle", "1"),
 ];

@@ -36,6 +36,13 @@ impl RequestHeader {
         };
         Some(Self { api_key, version, correlation_id, client_id })
     }
+
+    /// Whether the broker of this id asks, as a controller, as a replica fetcher or otherwise.
+    #[must_use]
+    pub fn is_of_broker(&self, id: i32) -> bool {
+        let client = self.client_id.as_deref().unwrap_or_default();
+        client == id.to_string() || client.starts_with(&format!("broker-{id}-"))
+    }
 }
 
 /// The correlation id with which a response begins.
@@ -66,6 +73,16 @@ mod tests {
             let expected = RequestHeader { api_key, version, correlation_id, client_id };
             assert_eq!(RequestHeader::read(&frame), Some(expected));
         }
+    }
+
+    #[test]
+    fn a_broker_is_known_by_the_names_of_its_clients() {
+        let of = |client: &str| {
+            let client_id = Some(client.to_owned());
+            RequestHeader { api_key: 1, version: 1, correlation_id: 1, client_id }.is_of_broker(1)
+        };
+        assert!(of("1") && of("broker-1-fetcher-0") && of("broker-1-txn-marker-sender"));
+        assert!(!of("11") && !of("broker-11-fetcher-0") && !of("consumer-1") && !of(""));
     }
 
     #[test]

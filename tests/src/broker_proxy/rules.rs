@@ -43,6 +43,7 @@ pub struct Rule {
     direction: Direction,
     api_key: Option<i16>,
     client_id: Option<String>,
+    broker: Option<i32>,
     condition: Option<Condition>,
     skip: u64,
     times: u64,
@@ -63,7 +64,16 @@ impl Rule {
     }
 
     fn new(direction: Direction, action: Action) -> Self {
-        Self { direction, api_key: None, client_id: None, condition: None, skip: 0, times: u64::MAX, action }
+        Self {
+            direction,
+            api_key: None,
+            client_id: None,
+            broker: None,
+            condition: None,
+            skip: 0,
+            times: u64::MAX,
+            action,
+        }
     }
 
     /// Only those of this API key.
@@ -77,6 +87,13 @@ impl Rule {
     #[must_use]
     pub fn of_client(mut self, prefix: &str) -> Self {
         self.client_id = Some(prefix.to_owned());
+        self
+    }
+
+    /// Only those of this broker, whatever it wants.
+    #[must_use]
+    pub fn of_broker(mut self, id: i32) -> Self {
+        self.broker = Some(id);
         self
     }
 
@@ -111,17 +128,19 @@ impl Rule {
             && self.client_id.as_ref().is_none_or(|prefix| {
                 header.client_id.as_ref().is_some_and(|id| id.starts_with(prefix.as_str()))
             })
+            && self.broker.is_none_or(|id| header.is_of_broker(id))
             && self.condition.as_ref().is_none_or(|holds| holds(header, frame))
     }
 }
 
 impl fmt::Debug for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { direction, api_key, client_id, condition, skip, times, action } = self;
+        let Self { direction, api_key, client_id, broker, condition, skip, times, action } = self;
         f.debug_struct("Rule")
             .field("direction", direction)
             .field("api_key", api_key)
             .field("client_id", client_id)
+            .field("broker", broker)
             .field("has_condition", &condition.is_some())
             .field("skip", skip)
             .field("times", times)

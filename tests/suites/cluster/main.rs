@@ -1,0 +1,3 @@
+//! Clusters of several brokers.
+
+mod oracle;
