@@ -17,6 +17,7 @@
 mod alter_partition;
 pub mod batch;
 mod brokers;
+pub mod channel;
 pub mod command;
 pub mod context;
 mod controlled_shutdown;
@@ -36,6 +37,7 @@ mod program;
 mod queue;
 pub mod replica_state;
 mod replicas;
+pub mod requests;
 pub mod settings;
 pub mod store;
 mod topics;
