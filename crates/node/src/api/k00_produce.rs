@@ -30,6 +30,8 @@ use crate::partition::Partition;
 
 /// The only client that may write to internal topics: Kafka's own administrative one.
 const ADMIN_CLIENT_ID: &str = "__admin_client";
+/// The first version that tells who leads (KIP-951).
+const FIRST_VERSION_WITH_LEADERS: i16 = 10;
 /// The producer wants its records in the logs of all in-sync replicas.
 const ACKS_ALL: i16 = -1;
 
@@ -62,6 +64,7 @@ pub(crate) fn handle(broker: &Arc<Broker>, answer: Answer, request: ProduceReque
     results.resize_with(count, PartitionProduceResponse::default);
     let produce = Arc::new(Produce {
         acks: request.acks,
+        names_leaders: version >= FIRST_VERSION_WITH_LEADERS,
         timeout_ms: i64::from(request.timeout_ms.max(0)),
         missing: AtomicUsize::new(count.max(1)),
         state: Mutex::new(State { topics, results, unreplicated: Vec::new(), answer: Some(answer) }),
@@ -122,6 +125,7 @@ fn is_transactional(records: &[u8]) -> bool {
 /// A request some of whose partitions are still being written, or replicated.
 struct Produce {
     acks: i16,
+    names_leaders: bool,
     timeout_ms: i64,
     missing: AtomicUsize,
     state: Mutex<State>,
@@ -175,7 +179,9 @@ impl Produce {
     }
 
     fn name_leader(&self, broker: &Broker, place: usize, topic: &str) {
-        self.set(place, |response| name_leader(broker, topic, response));
+        if self.names_leaders {
+            self.set(place, |response| name_leader(broker, topic, response));
+        }
     }
 
     /// One partition is done with, as far as its own log goes.
@@ -210,9 +216,8 @@ impl Produce {
                 Outcome::Close(format!("a produce with acks 0 failed with {error}"))
             }));
         }
-        let version = answer.call().version();
         let mut response = ProduceResponse::default();
-        if version >= 10 && results.iter().any(|result| result.current_leader.leader_id >= 0) {
+        if self.names_leaders && results.iter().any(|result| result.current_leader.leader_id >= 0) {
             response.node_endpoints = node_endpoints(broker, &answer.call().connection.listener);
         }
         let mut results = results.into_iter();

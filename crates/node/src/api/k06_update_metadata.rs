@@ -16,6 +16,9 @@ use crate::control::update_metadata::obey;
 /// The first version that names listeners; before, they are called like their security protocols.
 const FIRST_VERSION_WITH_LISTENERS: i16 = 3;
 
+/// The first version that tells racks.
+const FIRST_VERSION_WITH_RACKS: i16 = 2;
+
 /// Handles an UpdateMetadata request.
 pub(crate) fn handle(broker: &Arc<Broker>, answer: Answer, request: UpdateMetadataRequest) {
     let (broker_epoch, controller_epoch) =
@@ -88,5 +91,6 @@ fn broker_info(version: i16, it: &UpdateMetadataBroker) -> BrokerInfo {
         });
         each.collect()
     };
-    BrokerInfo { endpoints, rack: it.rack.as_ref().map(|rack| rack.as_str().to_owned()) }
+    let rack = it.rack.as_ref().filter(|_| version >= FIRST_VERSION_WITH_RACKS);
+    BrokerInfo { endpoints, rack: rack.map(|rack| rack.as_str().to_owned()) }
 }

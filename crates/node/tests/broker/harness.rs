@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use metadata::embedded::EmbeddedStore;
+use metadata::store::Store;
 use node::broker::{Broker, Environment};
 use node::call::{Connection, Outcome, Reply};
 use node::clock::{Clock, SystemClock};
 use node::config::{EndPoint, KafkaConfig};
 use node::jobs::Inline;
-use node::peers::NoPeers;
 use storage::disk::FileRange;
 use tempfile::TempDir;
 use wire::api::ApiKey;
@@ -26,6 +26,8 @@ use wire::messages::{CreateTopicsRequest, Message, ProduceRequest, Request};
 use wire::response::Part;
 use wire::types::Now;
 use wire::{Decoder, Encoder, Str};
+
+use crate::peers::TestPeers;
 
 /// How long an answer may take before a test fails.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
@@ -49,8 +51,10 @@ pub(crate) struct Node {
     pub(crate) broker: Arc<Broker>,
     connection: Arc<Connection>,
     clock: Arc<TestClock>,
+    /// The other brokers, played by the test.
+    pub(crate) peers: Arc<TestPeers>,
     // Ends after the broker, before the directory.
-    _store: EmbeddedStore,
+    store: EmbeddedStore,
     dir: Option<TempDir>,
 }
 
@@ -70,17 +74,19 @@ impl Node {
         let store = EmbeddedStore::open_file(&dir.path().join("metadata.redb")).unwrap();
         let session = store.session(Arc::new(|_| {}));
         let clock = Arc::new(TestClock::default());
+        let peers = Arc::new(TestPeers::default());
         let environment = Environment {
             store: Arc::new(session),
             clock: clock.clone(),
             executor: Arc::new(Inline),
             endpoints,
             seed: 7,
-            peers: Arc::new(NoPeers),
+            membership: node::Membership::Alone,
+            peers: peers.clone(),
         };
         let broker = node::start(config, environment).unwrap();
         let connection = connection("PLAINTEXT");
-        Self { broker, connection, clock, _store: store, dir: Some(dir) }
+        Self { broker, connection, clock, peers, store, dir: Some(dir) }
     }
 
     /// Stops the broker in order and starts it again on the same directory.
@@ -127,6 +133,11 @@ impl Node {
     /// Hands in a frame with a reply of the test's own.
     pub(crate) fn submit_with(&self, frame: Bytes, reply: Reply) {
         self.broker.handle(&self.connection, frame, reply);
+    }
+
+    /// A session of the test's own with the broker's store.
+    pub(crate) fn store(&self) -> impl Store {
+        self.store.session(Arc::new(|_| {}))
     }
 
     /// Lets time pass.

@@ -86,7 +86,7 @@ impl DelayedProduce {
             };
             if let (Some(error), Some(response)) = (error, state.results.get_mut(it.place)) {
                 response.error_code = error.code();
-                if error == ErrorCode::NotLeaderOrFollower {
+                if error == ErrorCode::NotLeaderOrFollower && self.produce.names_leaders {
                     name_leader(broker, it.partition.name().topic.as_str(), response);
                 }
             }
