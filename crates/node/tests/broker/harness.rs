@@ -81,7 +81,6 @@ impl Node {
             executor: Arc::new(Inline),
             endpoints,
             seed: 7,
-            membership: node::Membership::Alone,
             peers: peers.clone(),
         };
         let broker = node::start(config, environment).unwrap();
