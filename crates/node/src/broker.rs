@@ -26,6 +26,7 @@ use crate::drive::alter_partition::AlterPartitions;
 use crate::drive::auto_create::InFlight;
 use crate::drive::housekeeping::Schedule;
 use crate::drive::producer_ids::ProducerIds;
+use crate::drive::start::Membership;
 use crate::jobs::{self, Executor};
 use crate::metrics::{self, Metrics};
 use crate::partitions::Partitions;
@@ -59,6 +60,8 @@ pub struct Environment {
     pub endpoints: Vec<EndPoint>,
     /// Where random choices come from: topic ids, session ids, first replicas.
     pub seed: u64,
+    /// The broker's place in its cluster.
+    pub membership: Membership,
     /// The way to the other brokers; [`NoPeers`](crate::peers::NoPeers) for a broker that is alone.
     pub peers: Arc<dyn Peers>,
 }

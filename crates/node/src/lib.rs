@@ -18,4 +18,4 @@ mod partitions;
 pub mod peers;
 mod refusal;
 
-pub use drive::start::{StartError, start};
+pub use drive::start::{Membership, StartError, start};

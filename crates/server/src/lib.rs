@@ -15,6 +15,7 @@ pub mod settings;
 pub mod ticker;
 
 mod start_block;
+mod store;
 
 pub use node_trait::{Node, Readiness};
 pub use run::{RunError, run};

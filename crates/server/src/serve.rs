@@ -1,4 +1,4 @@
-//! The real node behind the server: the broker of crate `node` on its embedded metadata store.
+//! The real node behind the server: the broker of crate `node` on its metadata store.
 
 use std::any::Any;
 use std::fs;
@@ -7,7 +7,6 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use metadata::embedded::EmbeddedStore;
 use net::{ConnectionInfo, FrameHandler};
 use node::broker::{Broker, BrokerState, Environment};
 use node::call::{self, Connection};
@@ -21,6 +20,7 @@ use crate::node_trait::{DeadlineHook, Node, Readiness};
 use crate::pool::Pool;
 use crate::run::{Bound, RunError, run};
 use crate::settings::ServerSettings;
+use crate::store::{self, Held, OpenStore};
 
 /// Threads that make and remove logs.
 const JOB_THREADS: usize = 2;
@@ -36,23 +36,20 @@ pub fn serve(config: KafkaConfig) -> Result<(), RunError> {
         ServerSettings::from_config(&config).map_err(|error| RunError::Node(error.to_string()))?;
     let dirs: Vec<_> = config.log_dirs.iter().map(|dir| dir.display().to_string()).collect();
     settings.about.push(("data".to_owned(), dirs.join(", ")));
+    if let Some(zookeeper) = &config.zookeeper {
+        settings.about.push(("cluster".to_owned(), format!("ZooKeeper {}", zookeeper.connect)));
+    }
     run(settings, move |bound| start(config, bound).map(|node| Arc::new(node) as Arc<dyn Node>))
 }
 
 fn start(config: KafkaConfig, bound: &[Bound]) -> Result<BrokerNode, String> {
-    let Some(data) = config.log_dirs.first() else {
-        return Err("log.dirs names no directory".to_owned());
-    };
-    fs::create_dir_all(data).map_err(|error| format!("{} cannot be created: {error}", data.display()))?;
-    let file = data.join(metadata::DEFAULT_STORE_FILE);
-    let store = EmbeddedStore::open_file(&file)
-        .map_err(|error| format!("the metadata store {} cannot be opened: {error}", file.display()))?;
-    // The broker of an embedded store is told of no change that it has not made itself.
-    let session = store.session(Arc::new(|_| {}));
+    // A broker that is alone is told of no change that it has not made itself.
+    let OpenStore { store, membership, held } = store::open(&config, Arc::new(|_| {}))?;
     let pool = Pool::start("jobs", JOB_THREADS, JOB_QUEUE).map_err(|error| error.to_string())?;
     let endpoints = endpoints(&config, bound);
     let environment = Environment {
-        store: Arc::new(session),
+        store,
+        membership,
         clock: Arc::new(SystemClock::new()),
         executor: Arc::new(Threads(pool)),
         endpoints,
@@ -61,7 +58,7 @@ fn start(config: KafkaConfig, bound: &[Bound]) -> Result<BrokerNode, String> {
     };
     let clock = environment.clock.clone();
     let broker = node::start(config, environment).map_err(|error| error.to_string())?;
-    Ok(BrokerNode { broker, clock, _store: store })
+    Ok(BrokerNode { broker, clock, _held: held })
 }
 
 /// What clients are told: the advertised listeners, with the ports and the host name that were found.
@@ -103,7 +100,7 @@ struct BrokerNode {
     broker: Arc<Broker>,
     clock: Arc<dyn Clock>,
     // Ends after the broker.
-    _store: EmbeddedStore,
+    _held: Held,
 }
 
 impl FrameHandler for BrokerNode {

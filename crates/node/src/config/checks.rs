@@ -158,12 +158,6 @@ fn inter_broker_name(values: &BrokerValues, protocols: &SecurityProtocolMap) -> 
 
 /// Refuses what Blumfeld does not have.
 pub(super) fn check_support(values: &BrokerValues) -> Result<(), String> {
-    if let Some(connect) = values.text("zookeeper.connect") {
-        return Err(format!(
-            "zookeeper.connect={connect}: Blumfeld cannot join a ZooKeeper ensemble; leave the key out to run a single \
-             broker on the embedded metadata store"
-        ));
-    }
     if !values.list("process.roles").is_empty() {
         let roles = values.list("process.roles").join(",");
         return Err(format!("process.roles={roles}: KRaft mode is not available; leave the key out"));

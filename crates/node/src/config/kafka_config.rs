@@ -15,6 +15,7 @@ use super::metadata_version::MetadataVersion;
 use super::properties::Properties;
 use super::topic_config::TopicConfig;
 use super::typed::BrokerKeys;
+use super::zookeeper::ZooKeeperConfig;
 
 /// A checked broker configuration. It dereferences to [`BrokerKeys`], the plain keys; what is made of several
 /// keys stands beside them.
@@ -29,6 +30,8 @@ pub struct KafkaConfig {
     /// `inter.broker.protocol.version`.
     pub inter_broker_protocol_version: MetadataVersion,
     pub(super) topic_defaults: TopicConfig,
+    /// The cluster's ensemble; without one the broker is alone on an embedded store.
+    pub zookeeper: Option<ZooKeeperConfig>,
     /// `max.connections.per.ip.overrides`: host or address to its limit of connections.
     pub max_connections_per_ip_overrides: BTreeMap<String, usize>,
 }
@@ -148,6 +151,7 @@ impl KafkaConfig {
             log_dirs: checks::log_dirs(&values).map_err(refuse)?,
             listeners: Listeners::read(&values).map_err(refuse)?,
             inter_broker_protocol_version: checks::inter_broker_version(&values).map_err(refuse)?,
+            zookeeper: ZooKeeperConfig::read(&values).map_err(refuse)?,
             max_connections_per_ip_overrides: checks::per_ip_overrides(&values).map_err(refuse)?,
             topic_defaults: TopicConfig::defaults(&values),
             keys,
@@ -164,7 +168,7 @@ impl KafkaConfig {
     /// Whether cluster state lives in the embedded store, rather than in a ZooKeeper.
     #[must_use]
     pub fn uses_embedded_store(&self) -> bool {
-        self.keys.zookeeper_connect.as_deref().is_none_or(str::is_empty)
+        self.zookeeper.is_none()
     }
 }
 

@@ -18,6 +18,7 @@ pub mod topic_keys;
 mod topics;
 mod typed;
 pub mod value;
+mod zookeeper;
 
 use kernel::metadata_version;
 
@@ -28,3 +29,4 @@ pub use metadata_version::MetadataVersion;
 pub use properties::Properties;
 pub use topic_config::{TopicConfig, TopicConfigError};
 pub use typed::BrokerKeys;
+pub use zookeeper::ZooKeeperConfig;

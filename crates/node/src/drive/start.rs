@@ -2,32 +2,51 @@
 //!
 //! Order: identity (cluster id, broker id), logs, registration, controller, topics. A broker on the embedded
 //! store is alone in its cluster: nobody else can hold the controller's node, and its own old ephemerals died
-//! when the store was opened.
+//! when the store was opened. One of several first makes sure that nobody takes it for in sync who should not, and that
+//! its id and addresses are nobody else's.
+
+mod alone;
+mod identity;
+mod lost_tail;
+pub(crate) mod register;
+mod stored;
+mod surely;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, mpsc};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
-use bytes::Bytes;
-use kernel::metadata_image::{BrokerInfo, Endpoint, MetadataImage, PartitionImage, TopicImage};
-use metadata::store::{Blocking, CreateMode, Op, OpResult, Request, Response, Store, StoreError, Value};
-use metadata::znode::config::ConfigEntity;
-use metadata::znode::controller::Controller;
-use metadata::znode::feature::{Features, Format};
-use metadata::znode::partition_state::{self, PartitionState};
-use metadata::znode::topic::{self, TopicAssignment};
-use metadata::znode::{self, broker::BrokerRegistration};
-use metadata::znode::{
-    DecodeError, broker_seqid, cluster_id, config, controller, controller_epoch, delete_topics, feature,
-    persistent_paths,
-};
+use kernel::metadata_image::MetadataImage;
+use metadata::store::{SessionId, Store, StoreError};
+use metadata::znode::{DecodeError, persistent_paths};
 use storage::log_dirs::{LogDirs, LogDirsError, LogDirsOptions};
-use wire::types::{
-    BrokerEpoch, BrokerId, ControllerEpoch, LeaderEpoch, Millis, TopicId, TopicName, TopicPartition,
-};
+use storage::names::CLEAN_SHUTDOWN;
+use wire::types::{BrokerEpoch, BrokerId, Millis, TopicPartition};
 
-use super::{isr_shrink, topics};
+use super::isr_shrink;
 use crate::broker::{Broker, BrokerState, Environment, Found};
-use crate::config::{EndPoint, KafkaConfig};
+use crate::config::KafkaConfig;
+use lost_tail::{LostTail, wait_until_out_of_isrs};
+use register::Registration;
+use stored::StoredTopic;
+use surely::surely;
+
+/// The broker's place in its cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Membership {
+    /// There can be no other broker: the store is the broker's own.
+    Alone,
+    /// There may be others that share the store.
+    Member {
+        /// After how long without a sign of life a session ends.
+        session_timeout: Duration,
+        /// Whether the machine has been up since the process before this one used the same directories.
+        is_same_boot: bool,
+    },
+}
 
 /// Why a broker does not start.
 #[derive(Debug, thiserror::Error)]
@@ -44,6 +63,32 @@ pub enum StartError {
     /// No broker id can be drawn.
     #[error("no broker id is left above reserved.broker.max.id")]
     NoBrokerId,
+    /// The store holds no cluster, but the directories belong to one.
+    #[error(
+        "the log directories belong to the cluster {0}, but zookeeper.connect leads to a ZooKeeper without a cluster; \
+         correct it, or carry the cluster's metadata there with `blumfeld metadata import`"
+    )]
+    NoSuchCluster(String),
+    /// Another live process has registered the broker's id.
+    #[error(
+        "broker id {id} is registered by another live broker (session {owner:?}); stop it, or set another broker.id"
+    )]
+    Registered {
+        /// The id.
+        id: BrokerId,
+        /// The session that holds it.
+        owner: SessionId,
+    },
+    /// Another broker is reached at an address of this one's.
+    #[error(
+        "the advertised address {address} is registered by broker {other}; set another one in advertised.listeners"
+    )]
+    AddressTaken {
+        /// Host and port.
+        address: String,
+        /// The other broker.
+        other: BrokerId,
+    },
 }
 
 /// Starts a broker. Blocks until it can serve.
@@ -52,34 +97,40 @@ pub enum StartError {
 /// When the store or the directories cannot be used; nothing is served then.
 pub fn start(config: KafkaConfig, environment: Environment) -> Result<Arc<Broker>, StartError> {
     let store = environment.store.clone();
-    persistent_paths::ensure_persistent_paths(&*store)?;
+    let membership = environment.membership;
+    surely(&*store, || Ok(persistent_paths::ensure_persistent_paths(&*store)?))?;
     let now = environment.clock.now();
     let log_dirs = LogDirs::open(&config.log_dirs, log_dirs_options(&config))?;
-    let cluster_id = find_cluster_id(&*store, log_dirs.cluster_id().as_deref(), environment.seed)?;
-    let id = find_broker_id(&*store, &config, log_dirs.broker_id())?;
+    let of_dirs = log_dirs.cluster_id();
+    let cluster_id = surely(&*store, || {
+        identity::find_cluster_id(&*store, &membership, of_dirs.as_deref(), environment.seed)
+    })?;
+    let id = surely(&*store, || identity::find_broker_id(&*store, &config, log_dirs.broker_id()))?;
     log_dirs.claim(&cluster_id, id, now)?;
-    let topics = read_topics(&*store)?;
+    let topics = stored::read_topics(&*store)?;
     let config_of = |partition: &TopicPartition| {
         let none = BTreeMap::new();
         let overrides = topics.get(&partition.topic).map_or(&none, |topic: &StoredTopic| &topic.configs);
         Arc::new(config.log_config(overrides))
     };
+    let lost_tail = lost_tail(membership, &config);
     let loaded = log_dirs.load(config.num_recovery_threads_per_data_dir.max(1), &config_of, now)?;
     for (partition, error) in &loaded.failed {
         tracing::error!(%partition, %error, "the log cannot be opened and stays offline");
     }
-    let (registration, broker_epoch) = register(&*store, &config, &environment.endpoints, id, now.wall_ms)?;
-    let controller_epoch = elect(&*store, id, now.wall_ms)?;
+    let registration = Registration::new(&config, &environment.endpoints, id, now.wall_ms);
+    let broker_epoch = join(&*store, membership, lost_tail, &registration)?;
+    let controller_epoch = alone::elect(&*store, id, now.wall_ms)?;
     let image = MetadataImage::default()
         .with_cluster_id(&cluster_id)
-        .with_broker(id, registration)
+        .with_broker(id, registration.info())
         .with_controller(Some(id));
-    let features_epoch = features_epoch(&*store)?;
+    let features_epoch = alone::features_epoch(&*store)?;
     let found = Found { id, log_dirs, image, broker_epoch, controller_epoch, features_epoch };
     let broker = Arc::new(Broker::new(config, environment, found));
     broker.set_state(BrokerState::Recovery);
-    lead(&broker, topics)?;
-    resume_deletions(&broker)?;
+    alone::lead(&broker, topics)?;
+    alone::resume_deletions(&broker)?;
     isr_shrink::schedule(&broker);
     broker.set_state(BrokerState::Running);
     Ok(broker)
@@ -92,276 +143,33 @@ fn log_dirs_options(config: &KafkaConfig) -> LogDirsOptions {
     }
 }
 
-/// The cluster's id: the store's; else that of the directories, which may come from a Kafka; else a new one.
-fn find_cluster_id(store: &dyn Store, of_dirs: Option<&str>, seed: u64) -> Result<String, StartError> {
-    let calls = Blocking::new(store);
-    if let Some((data, _)) = calls.find(cluster_id::PATH)? {
-        return Ok(cluster_id::decode(data.as_deref())?);
+/// Whether logs may lack what others rely on. It must be asked before they are loaded, which takes the marks away.
+fn lost_tail(membership: Membership, config: &KafkaConfig) -> LostTail {
+    let is_clean = |dir: &Path| dir.join(CLEAN_SHUTDOWN).exists();
+    match membership {
+        Membership::Member { is_same_boot: false, .. }
+            if !config.log_dirs.iter().all(|dir| is_clean(dir)) =>
+        {
+            LostTail::Possible
+        }
+        _ => LostTail::No,
     }
-    let mut random = fastrand::Rng::with_seed(seed.rotate_left(17));
-    let id = of_dirs.map_or_else(|| TopicId(random.u128(..).to_be_bytes()).to_string(), str::to_owned);
-    calls.ensure_path("/cluster")?;
-    calls.create(cluster_id::PATH, cluster_id::encode(&id), CreateMode::Persistent)?;
-    Ok(id)
 }
 
-/// The version of the finalized features; a new cluster begins with none of them, at 0.
-fn features_epoch(store: &dyn Store) -> Result<i64, StartError> {
-    let calls = Blocking::new(store);
-    if let Some(stat) = calls.exists(feature::PATH)? {
-        return Ok(i64::from(stat.version));
-    }
-    calls.create(feature::PATH, Features::none(Format::V2, true).encode(), CreateMode::Persistent)?;
-    Ok(0)
-}
-
-/// The broker's id: the configured one, else that of the directories, else one that is drawn.
-fn find_broker_id(
+/// Registers the broker once nothing speaks against it.
+fn join(
     store: &dyn Store,
-    config: &KafkaConfig,
-    of_dirs: Option<BrokerId>,
-) -> Result<BrokerId, StartError> {
-    if config.broker_id >= 0 {
-        return Ok(BrokerId(config.broker_id));
-    }
-    if let Some(id) = of_dirs {
-        return Ok(id);
-    }
-    match store.call(Request::Write(broker_seqid::draw()))? {
-        Response::Written(OpResult::Set { stat }) => {
-            broker_seqid::broker_id(&stat, config.reserved_broker_max_id).ok_or(StartError::NoBrokerId)
-        }
-        _ => Err(StoreError::Unexpected("an answer of another kind").into()),
-    }
-}
-
-fn register(
-    store: &dyn Store,
-    config: &KafkaConfig,
-    endpoints: &[EndPoint],
-    id: BrokerId,
-    wall_ms: i64,
-) -> Result<(BrokerInfo, BrokerEpoch), StartError> {
-    let told = |it: &EndPoint| Endpoint {
-        listener: it.listener_name.clone(),
-        host: it.host.clone(),
-        port: i32::from(it.port),
+    membership: Membership,
+    lost_tail: LostTail,
+    registration: &Registration,
+) -> Result<BrokerEpoch, StartError> {
+    let session_timeout = match membership {
+        Membership::Alone => Duration::ZERO,
+        Membership::Member { session_timeout, .. } => session_timeout,
     };
-    let stored = |it: &EndPoint| znode::broker::Endpoint {
-        listener_name: it.listener_name.clone(),
-        host: it.host.clone(),
-        port: i32::from(it.port),
-        security_protocol: znode::broker::SecurityProtocol::from_name(it.security_protocol.name())
-            .unwrap_or(znode::broker::SecurityProtocol::Plaintext),
-    };
-    let info =
-        BrokerInfo { endpoints: endpoints.iter().map(told).collect(), rack: config.broker_rack.clone() };
-    let registration = BrokerRegistration {
-        endpoints: endpoints.iter().map(stored).collect(),
-        rack: config.broker_rack.clone(),
-        jmx_port: -1,
-        timestamp_ms: Millis(wall_ms),
-    };
-    let results = Blocking::new(store).multi(registration.register(id, 5))?;
-    let czxid = results.iter().find_map(|result| match result {
-        OpResult::Set { stat } => Some(stat.czxid),
-        _ => None,
-    });
-    Ok((info, BrokerEpoch(czxid.unwrap_or(-1))))
-}
-
-/// Takes the controller's node and opens a new term.
-fn elect(store: &dyn Store, id: BrokerId, wall_ms: i64) -> Result<ControllerEpoch, StartError> {
-    let calls = Blocking::new(store);
-    let me = Controller { broker_id: id, timestamp_ms: Millis(wall_ms), kraft_controller_epoch: Some(-1) };
-    let claim = Op::create(controller::PATH, me.encode(), CreateMode::Ephemeral);
-    let (epoch, write) = match calls.find(controller_epoch::PATH)? {
-        Some((data, stat)) => {
-            let epoch = ControllerEpoch(controller_epoch::decode(data.as_deref())?.0 + 1);
-            (epoch, Op::set(controller_epoch::PATH, controller_epoch::encode(epoch), Some(stat.version)))
-        }
-        None => {
-            let epoch = ControllerEpoch(controller_epoch::INITIAL.0 + 1);
-            let create =
-                Op::create(controller_epoch::PATH, controller_epoch::encode(epoch), CreateMode::Persistent);
-            (epoch, create)
-        }
-    };
-    calls.multi(vec![claim, write])?;
-    Ok(epoch)
-}
-
-/// Data and version of a znode, if there is one.
-type Node = Option<(Option<Bytes>, i32)>;
-
-/// Data and version of each of `paths`, asked for at once; none where there is no such znode.
-fn read_nodes(store: &dyn Store, paths: Vec<String>) -> Result<Vec<Node>, StoreError> {
-    let answers = Blocking::new(store).pipeline(paths.into_iter().map(Request::get).collect());
-    let node = |answer: Result<Response, StoreError>| match answer {
-        Ok(Response::Data { data, stat }) => Ok(Some((data, stat.version))),
-        Ok(_) => Err(StoreError::Unexpected("an answer of another kind")),
-        Err(error) if error.is_no_node() => Ok(None),
-        Err(error) => Err(error),
-    };
-    answers.into_iter().map(node).collect()
-}
-
-struct StoredTopic {
-    assignment: TopicAssignment,
-    configs: BTreeMap<String, String>,
-}
-
-fn read_topics(store: &dyn Store) -> Result<BTreeMap<TopicName, StoredTopic>, StartError> {
-    let names: Vec<_> =
-        Blocking::new(store).children(topic::ROOT)?.iter().map(|n| TopicName::from(n.as_str())).collect();
-    let assignments = read_nodes(store, names.iter().map(topic::path).collect())?;
-    let config_path = |name: &TopicName| ConfigEntity::Topic(name.clone()).path();
-    let configs = read_nodes(store, names.iter().map(config_path).collect())?;
-    let mut topics = BTreeMap::new();
-    for ((name, assignment), configs) in names.into_iter().zip(assignments).zip(configs) {
-        let Some((data, _)) = assignment else { continue };
-        let assignment = TopicAssignment::decode(data.as_deref())?;
-        // A topic without a config node is one whose node was removed by hand: it has no overrides.
-        let configs = match configs {
-            Some((data, _)) => config::decode(data.as_deref())?,
-            None => BTreeMap::new(),
-        };
-        topics.insert(name, StoredTopic { assignment, configs });
+    if lost_tail == LostTail::Possible {
+        surely(store, || wait_until_out_of_isrs(store, registration.id, session_timeout))?;
     }
-    Ok(topics)
-}
-
-/// Reads the states of all partitions, settles those that need it, and leads what is this broker's.
-fn lead(broker: &Arc<Broker>, topics: BTreeMap<TopicName, StoredTopic>) -> Result<(), StartError> {
-    let store = broker.store().clone();
-    let partitions: Vec<_> = topics
-        .iter()
-        .flat_map(|(name, topic)| {
-            topic
-                .assignment
-                .partitions
-                .keys()
-                .map(|index| TopicPartition { topic: name.clone(), partition: *index })
-        })
-        .collect();
-    let nodes = read_nodes(&*store, partitions.iter().map(partition_state::path).collect())?;
-    let mut states = BTreeMap::new();
-    for (partition, node) in partitions.into_iter().zip(nodes) {
-        if let Some((data, version)) = node {
-            states.insert(partition, (PartitionState::decode(data.as_deref())?, version));
-        }
-    }
-    let mut settled = Vec::new();
-    let mut images = Vec::new();
-    for (name, topic) in topics {
-        let mut image = TopicImage {
-            name: name.clone(),
-            id: topic.assignment.topic_id.unwrap_or(TopicId::ZERO),
-            partitions: BTreeMap::new(),
-            configs: topic.configs,
-        };
-        for (index, assigned) in topic.assignment.partitions {
-            let partition = TopicPartition { topic: name.clone(), partition: index };
-            let stored = states.remove(&partition);
-            let (it, ops) = settle(broker, &partition, assigned.replicas, stored);
-            settled.extend(ops);
-            image.partitions.insert(index, it);
-        }
-        images.push(image);
-    }
-    if !settled.is_empty() {
-        Blocking::new(&*store).multi(settled)?;
-    }
-    for image in &images {
-        for (index, it) in image.partitions.iter().filter(|(_, it)| it.leader == broker.id()) {
-            let name = TopicPartition { topic: image.name.clone(), partition: *index };
-            broker.become_leader(&name, image, it, false);
-        }
-    }
-    broker.update_image(|now| now.with_topics(images));
-    Ok(())
-}
-
-/// The state of a partition now that this broker is alive, and the writes that make it so.
-fn settle(
-    broker: &Broker,
-    partition: &TopicPartition,
-    replicas: Vec<BrokerId>,
-    stored: Option<(PartitionState, i32)>,
-) -> (PartitionImage, Vec<Op>) {
-    let me = broker.id();
-    let image = |state: &PartitionState, partition_epoch| PartitionImage {
-        leader: state.leader,
-        leader_epoch: state.leader_epoch,
-        partition_epoch,
-        controller_epoch: state.controller_epoch,
-        replicas: replicas.clone(),
-        isr: state.isr.clone(),
-        offline: Vec::new(),
-    };
-    let elected = |leader_epoch| PartitionState {
-        leader: me,
-        leader_epoch,
-        isr: vec![me],
-        controller_epoch: broker.controller_epoch(),
-        is_recovering: false,
-    };
-    match stored {
-        // It leads already, and nobody is in sync but this broker; nothing has changed.
-        Some((state, version)) if state.leader == me && state.isr == [me] => {
-            (image(&state, version), Vec::new())
-        }
-        // The leader is gone, and this broker has all that was confirmed.
-        Some((state, version)) if state.isr.contains(&me) && replicas.contains(&me) => {
-            let state = elected(LeaderEpoch(state.leader_epoch.0.saturating_add(1)));
-            let write = Op::set(partition_state::path(partition), state.encode(), Some(version));
-            (image(&state, version + 1), vec![write])
-        }
-        Some((mut state, version)) => {
-            tracing::warn!(%partition, isr = ?state.isr, "no in-sync replica is alive: the partition has no leader");
-            state.leader = BrokerId::NONE;
-            (image(&state, version), Vec::new())
-        }
-        // The broker died between the topic's node and the partition's.
-        None if replicas.contains(&me) => {
-            let state = elected(LeaderEpoch(0));
-            let path = partition_state::partition_path(partition);
-            let ops = vec![
-                Op::create(path, Value::NULL, CreateMode::Persistent),
-                Op::create(partition_state::path(partition), state.encode(), CreateMode::Persistent),
-            ];
-            (image(&state, 0), ops)
-        }
-        None => {
-            let nobody = PartitionState {
-                leader: BrokerId::NONE,
-                leader_epoch: LeaderEpoch(0),
-                isr: Vec::new(),
-                controller_epoch: broker.controller_epoch(),
-                is_recovering: false,
-            };
-            (image(&nobody, 0), Vec::new())
-        }
-    }
-}
-
-/// Finishes the deletions that were begun before the broker stopped.
-fn resume_deletions(broker: &Arc<Broker>) -> Result<(), StartError> {
-    let image = broker.image();
-    for name in Blocking::new(&**broker.store()).children(delete_topics::ROOT)? {
-        let Some(topic) = image.topic(&name) else {
-            let path = delete_topics::path(&TopicName::from(name.as_str()));
-            Blocking::new(&**broker.store()).delete(&path, None)?;
-            continue;
-        };
-        let (sender, receiver) = mpsc::sync_channel(1);
-        topics::finish_deletion(broker, topic, move |outcome| {
-            // The receiver waits right below.
-            let _ = sender.send(outcome.is_ok());
-        });
-        if receiver.recv() != Ok(true) {
-            tracing::error!(topic = name, "a deletion that was begun earlier cannot be finished");
-        }
-    }
-    Ok(())
+    surely(store, || registration.check_addresses(store))?;
+    surely(store, || registration.register_first(store, session_timeout))
 }

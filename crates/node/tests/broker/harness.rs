@@ -81,6 +81,8 @@ impl Node {
             executor: Arc::new(Inline),
             endpoints,
             seed: 7,
+            membership: node::Membership::Alone,
+            membership: node::Membership::Alone,
             peers: peers.clone(),
         };
         let broker = node::start(config, environment).unwrap();

@@ -122,7 +122,7 @@ fn what_is_advertised_must_be_bound_and_reachable() {
 #[test]
 fn what_blumfeld_does_not_have_is_refused_by_name() {
     for (settings, part) in [
-        ("zookeeper.connect=h:2181/x", "zookeeper.connect=h:2181/x"),
+        ("zookeeper.connect=h:2181;zookeeper.set.acl=true", "zookeeper.set.acl=true"),
         ("process.roles=broker", "process.roles=broker"),
         ("zookeeper.metadata.migration.enable=true", "zookeeper.metadata.migration.enable=true"),
         ("remote.log.storage.system.enable=true", "remote.log.storage.system.enable=true"),

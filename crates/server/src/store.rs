@@ -1,0 +1,132 @@
+//! The metadata store that a broker is started with: a session with the cluster's ZooKeeper, or the embedded store of a
+//! broker that is alone.
+//!
+//! Before the session begins, that of the process before this one is ended, if it was killed and the machine has been up
+//! since: its registration would keep this process out until its timeout. Who it was is told by a file beside the data,
+//! which this process then holds for itself.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use metadata::DEFAULT_STORE_FILE;
+use metadata::embedded::EmbeddedStore;
+use metadata::store::{EventSink, Store};
+use metadata::zookeeper::{
+    SESSION_FILE, SessionCredentials, SessionEnd, SessionFile, SessionRecord, ZooKeeperOptions,
+    ZooKeeperStore, boot_id,
+};
+use node::Membership;
+use node::config::{KafkaConfig, ZooKeeperConfig};
+
+/// A store and what must outlive the broker that uses it.
+pub(crate) struct OpenStore {
+    /// The session.
+    pub(crate) store: Arc<dyn Store>,
+    /// What the store means for the broker.
+    pub(crate) membership: Membership,
+    /// Ends after the broker.
+    pub(crate) held: Held,
+}
+
+/// What is held while a broker runs.
+pub(crate) enum Held {
+    /// The embedded store.
+    Embedded { _store: EmbeddedStore },
+    /// The file that tells of the session; none if no directory takes one.
+    Session { _file: Option<Arc<SessionFile>> },
+}
+
+/// Opens the store of a configuration; its events go to `sink`.
+///
+/// # Errors
+/// One line for the operator.
+pub(crate) fn open(config: &KafkaConfig, sink: EventSink) -> Result<OpenStore, String> {
+    match &config.zookeeper {
+        Some(zookeeper) => open_zookeeper(config, zookeeper, sink),
+        None => open_embedded(config, sink),
+    }
+}
+
+fn open_embedded(config: &KafkaConfig, sink: EventSink) -> Result<OpenStore, String> {
+    let Some(data) = config.log_dirs.first() else {
+        return Err("log.dirs names no directory".to_owned());
+    };
+    create(data)?;
+    let file = data.join(DEFAULT_STORE_FILE);
+    let store = EmbeddedStore::open_file(&file)
+        .map_err(|error| format!("the metadata store {} cannot be opened: {error}", file.display()))?;
+    let session = Arc::new(store.session(sink));
+    Ok(OpenStore { store: session, membership: Membership::Alone, held: Held::Embedded { _store: store } })
+}
+
+fn create(data: &Path) -> Result<(), String> {
+    fs::create_dir_all(data).map_err(|error| format!("{} cannot be created: {error}", data.display()))
+}
+
+fn open_zookeeper(
+    config: &KafkaConfig,
+    zookeeper: &ZooKeeperConfig,
+    sink: EventSink,
+) -> Result<OpenStore, String> {
+    let file = hold_session_file(config)?.map(Arc::new);
+    let mut options = ZooKeeperOptions {
+        connect: zookeeper.connect.clone(),
+        session_timeout: zookeeper.session_timeout,
+        connection_timeout: zookeeper.connection_timeout,
+        max_in_flight: zookeeper.max_in_flight,
+        create_chroot: true,
+        keep: None,
+    };
+    let is_same_boot = match &file {
+        Some(file) => {
+            let is_same_boot = end_predecessor(file, &options)?;
+            let keeping = file.clone();
+            options.keep = Some(Arc::new(move |session| keep(&keeping, session)));
+            is_same_boot
+        }
+        None => false,
+    };
+    let store = ZooKeeperStore::connect(&options, sink).map_err(|error| error.to_string())?;
+    Ok(OpenStore {
+        store: Arc::new(store),
+        membership: Membership::Member { session_timeout: zookeeper.session_timeout, is_same_boot },
+        held: Held::Session { _file: file },
+    })
+}
+
+/// The file in the first directory that takes one. A directory that is broken is the broker's affair.
+fn hold_session_file(config: &KafkaConfig) -> Result<Option<SessionFile>, String> {
+    for dir in &config.log_dirs {
+        let path = dir.join(SESSION_FILE);
+        match create(dir).and_then(|()| SessionFile::hold(&path).map_err(|error| error.to_string())) {
+            Ok(Some(file)) => return Ok(Some(file)),
+            Ok(None) => return Err(format!("{} is in use by another broker", dir.display())),
+            Err(error) => tracing::warn!(path = %path.display(), error, "the session cannot be kept here"),
+        }
+    }
+    Ok(None)
+}
+
+/// Ends the session that the file tells of, if the machine has been up since it was begun; tells whether it has.
+fn end_predecessor(file: &SessionFile, options: &ZooKeeperOptions) -> Result<bool, String> {
+    let record = file.read().unwrap_or_else(|error| {
+        tracing::warn!(%error, "the file of the session before this one cannot be read");
+        None
+    });
+    let Some(record) = record.filter(|record| record.is_of_boot(&boot_id())) else { return Ok(false) };
+    let session = record.credentials.id;
+    match ZooKeeperStore::end_session(options, record.credentials) {
+        Ok(SessionEnd::Ended) => tracing::info!(?session, "ended the session of the process before this one"),
+        Ok(SessionEnd::WasOver) => {}
+        Err(error) => return Err(error.to_string()),
+    }
+    Ok(true)
+}
+
+fn keep(file: &SessionFile, session: &SessionCredentials) {
+    let record = SessionRecord { boot_id: boot_id(), credentials: session.clone() };
+    if let Err(error) = file.keep(&record) {
+        tracing::warn!(%error, "the session is not kept: after a kill its successor waits for the session's end");
+    }
+}
