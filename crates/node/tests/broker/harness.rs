@@ -82,7 +82,6 @@ impl Node {
             endpoints,
             seed: 7,
             membership: node::Membership::Alone,
-            membership: node::Membership::Alone,
             peers: peers.clone(),
         };
         let broker = node::start(config, environment).unwrap();
