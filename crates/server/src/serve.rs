@@ -7,16 +7,18 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
+use net::peer_link::LinkCounters;
 use net::{ConnectionInfo, FrameHandler};
 use node::broker::{Broker, BrokerState, Environment};
 use node::call::{self, Connection};
 use node::clock::{Clock, SystemClock};
 use node::config::{EndPoint, KafkaConfig};
 use node::jobs::{Executor, Job};
-use node::peers::NoPeers;
+use tokio::runtime::Handle;
 use wire::response::Part;
 
 use crate::node_trait::{DeadlineHook, Node, Readiness};
+use crate::peers::{self, PeerSettings, TcpPeers};
 use crate::pool::Pool;
 use crate::run::{Bound, RunError, run};
 use crate::settings::ServerSettings;
@@ -47,6 +49,8 @@ fn start(config: KafkaConfig, bound: &[Bound]) -> Result<BrokerNode, String> {
     let OpenStore { store, membership, held } = store::open(&config, Arc::new(|_| {}))?;
     let pool = Pool::start("jobs", JOB_THREADS, JOB_QUEUE).map_err(|error| error.to_string())?;
     let endpoints = endpoints(&config, bound);
+    let peers = Arc::new(TcpPeers::new(Handle::current(), PeerSettings::from_config(&config)));
+    let peer_counters = peers.counters();
     let environment = Environment {
         store,
         membership,
@@ -54,11 +58,11 @@ fn start(config: KafkaConfig, bound: &[Bound]) -> Result<BrokerNode, String> {
         executor: Arc::new(Threads(pool)),
         endpoints,
         seed: seed(),
-        peers: Arc::new(NoPeers),
+        peers,
     };
     let clock = environment.clock.clone();
     let broker = node::start(config, environment).map_err(|error| error.to_string())?;
-    Ok(BrokerNode { broker, clock, _held: held })
+    Ok(BrokerNode { broker, clock, peer_counters, _held: held })
 }
 
 /// What clients are told: the advertised listeners, with the ports and the host name that were found.
@@ -99,6 +103,7 @@ impl Executor for Threads {
 struct BrokerNode {
     broker: Arc<Broker>,
     clock: Arc<dyn Clock>,
+    peer_counters: Arc<LinkCounters>,
     // Ends after the broker.
     _held: Held,
 }
@@ -206,7 +211,7 @@ impl Node for BrokerNode {
     }
 
     fn render_metrics(&self) -> String {
-        self.broker.render_metrics()
+        peers::metrics::render(&self.peer_counters) + &self.broker.render_metrics()
     }
 
     fn readiness(&self) -> Readiness {
