@@ -24,6 +24,10 @@ use crate::settings::ServerSettings;
 use crate::start_block::StartBlock;
 use crate::ticker::Ticker;
 
+mod several;
+
+pub use several::{Serving, Start, run_all};
+
 /// How long the last answers may take to be written.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 /// The exit code of a process that a second signal ends.
@@ -72,7 +76,7 @@ pub fn run<F>(settings: ServerSettings, start: F) -> Result<(), RunError>
 where
     F: FnOnce(&[Bound]) -> Result<Arc<dyn Node>, String> + Send + 'static,
 {
-    let runtime = runtime(&settings)?;
+    let runtime = runtime(settings.network_threads, settings.blocking_threads)?;
     let result = runtime.block_on(async {
         let stop = CancellationToken::new();
         let signals = tokio::spawn(stop_on_signals(signal_pair()?, stop.clone()));
@@ -85,10 +89,10 @@ where
     result
 }
 
-fn runtime(settings: &ServerSettings) -> io::Result<Runtime> {
+fn runtime(network_threads: usize, blocking_threads: usize) -> io::Result<Runtime> {
     Builder::new_multi_thread()
-        .worker_threads(settings.network_threads)
-        .max_blocking_threads(settings.blocking_threads)
+        .worker_threads(network_threads)
+        .max_blocking_threads(blocking_threads)
         .thread_name("network")
         .enable_all()
         .build()

@@ -13,14 +13,25 @@ use super::*;
 use crate::node_trait::{DeadlineHook, Readiness};
 use crate::settings::HttpSettings;
 
+/// Called when a node is shut down.
+pub(super) type OnEnd = Box<dyn FnOnce() + Send>;
+
 /// Echoes requests, but keeps those of `park` until the end.
 #[derive(Default)]
-struct Double {
+pub(super) struct Double {
+    id: i32,
+    on_end: Mutex<Option<OnEnd>>,
     parked: Mutex<Vec<Reply>>,
     hook: Mutex<Option<DeadlineHook>>,
     polls: AtomicUsize,
     housekeepings: AtomicUsize,
     shut_down: AtomicBool,
+}
+
+impl Double {
+    pub(super) fn with_end(id: i32, on_end: OnEnd) -> Self {
+        Self { id, on_end: Mutex::new(Some(on_end)), ..Self::default() }
+    }
 }
 
 impl FrameHandler for Double {
@@ -35,7 +46,7 @@ impl FrameHandler for Double {
 
 impl Node for Double {
     fn id(&self) -> i32 {
-        7
+        self.id
     }
 
     fn poll(&self) -> Option<Duration> {
@@ -57,6 +68,9 @@ impl Node for Double {
             reply.send(Outcome::Respond(vec![Part::Bytes(Bytes::from_static(b"late"))]));
         }
         self.shut_down.store(true, Ordering::SeqCst);
+        if let Some(on_end) = self.on_end.lock().unwrap().take() {
+            on_end();
+        }
     }
 
     fn render_metrics(&self) -> String {
@@ -86,7 +100,7 @@ struct Running {
 
 impl Running {
     async fn start(drain: Duration) -> Self {
-        let node = Arc::new(Double::default());
+        let node = Arc::new(Double { id: 7, ..Double::default() });
         let stop = CancellationToken::new();
         let (said, saying) = oneshot::channel();
         let (made, token) = (Arc::clone(&node), stop.clone());
@@ -131,7 +145,7 @@ impl Running {
     }
 }
 
-fn settings(drain: Duration) -> ServerSettings {
+pub(super) fn settings(drain: Duration) -> ServerSettings {
     ServerSettings {
         listeners: vec![ListenerSettings::new("PLAINTEXT", "127.0.0.1", 0)],
         limits: ConnectionLimits::default(),
