@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use storage::partition_log::{PartitionLog, Positions};
+use storage::partition_log::{PartitionLog, Positions, TimestampedOffset};
 use wire::error_code::ErrorCode;
 use wire::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic};
 use wire::messages::list_offsets_response::{ListOffsetsPartitionResponse, ListOffsetsTopicResponse};
@@ -12,6 +12,10 @@ use wire::types::{LeaderEpoch, Offset};
 use super::{doubled, errors};
 use crate::broker::Broker;
 use crate::call::Call;
+use crate::partition::Leading;
+
+/// The first version that knows OFFSET_NOT_AVAILABLE.
+const FIRST_VERSION_WITH_OFFSET_NOT_AVAILABLE: i16 = 5;
 
 const LATEST: i64 = -1;
 const EARLIEST: i64 = -2;
@@ -79,12 +83,13 @@ impl Query<'_> {
     ) -> Result<ListOffsetsPartitionResponse, ErrorCode> {
         let partition = self.broker.partition(topic, asked.partition_index)?;
         let leader_epoch = partition.check_leader(LeaderEpoch(asked.current_leader_epoch))?;
+        let epoch_start = partition.while_leading(Leading::epoch_start)?;
         let mut answer = failed(asked, ErrorCode::None);
         if self.version == 0 {
             answer.old_style_offsets = self.old_style(partition.log(), asked)?;
             return Ok(answer);
         }
-        let found = self.find(partition.log(), asked.timestamp, leader_epoch)?;
+        let found = self.find(partition.log(), asked.timestamp, leader_epoch, epoch_start)?;
         answer.timestamp = found.timestamp;
         answer.offset = found.offset.0;
         if self.version >= 4 {
@@ -109,34 +114,41 @@ impl Query<'_> {
         log: &PartitionLog,
         timestamp: i64,
         leader_epoch: LeaderEpoch,
+        epoch_start: Offset,
     ) -> Result<Found, ErrorCode> {
         let positions = log.positions();
         let limit = self.limit(&positions);
+        // A leader that does not know yet what the one before it had committed must not tell an end that lies below
+        // what consumers have seen (KIP-207).
+        let beyond = if self.replica_id < 0 && positions.high_watermark < epoch_start {
+            let older = self.version < FIRST_VERSION_WITH_OFFSET_NOT_AVAILABLE;
+            Err(if older { ErrorCode::LeaderNotAvailable } else { ErrorCode::OffsetNotAvailable })
+        } else {
+            Ok(NOTHING)
+        };
         let known = |offset: Offset, leader_epoch| Found { timestamp: -1, offset, leader_epoch };
         match timestamp {
-            LATEST => Ok(known(limit, leader_epoch)),
+            LATEST => beyond.map(|_| known(limit, leader_epoch)),
             EARLIEST => Ok(known(positions.log_start, log.earliest_epoch())),
             EARLIEST_LOCAL if self.version >= 8 => Ok(known(positions.log_start, log.earliest_epoch())),
             LATEST_TIERED if self.version >= 9 => Ok(NOTHING),
             MAX_TIMESTAMP if self.version >= 7 => {
                 let found = log.offset_of_max_timestamp().map_err(|error| errors::of_read(&error))?;
-                Ok(Self::visible(found, limit))
+                Self::visible(found, limit).map_or(beyond, Ok)
             }
             at if at >= 0 => {
                 let found = log.offset_for_timestamp(at).map_err(|error| errors::of_read(&error))?;
-                Ok(Self::visible(found, limit))
+                Self::visible(found, limit).map_or(beyond, Ok)
             }
             _ => Err(ErrorCode::UnsupportedVersion),
         }
     }
 
-    fn visible(found: Option<storage::partition_log::TimestampedOffset>, limit: Offset) -> Found {
-        match found {
-            Some(found) if found.offset < limit => {
-                Found { timestamp: found.timestamp, offset: found.offset, leader_epoch: found.leader_epoch }
-            }
-            _ => NOTHING,
-        }
+    /// What was found, if this client may see it.
+    fn visible(found: Option<TimestampedOffset>, limit: Offset) -> Option<Found> {
+        let TimestampedOffset { timestamp, offset, leader_epoch } =
+            found.filter(|found| found.offset < limit)?;
+        Some(Found { timestamp, offset, leader_epoch })
     }
 
     /// Base offsets of segments, newest first, as the first version of the request asks for them.

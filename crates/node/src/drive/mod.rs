@@ -6,6 +6,7 @@ pub(crate) mod fetchers;
 pub(crate) mod gather;
 pub(crate) mod housekeeping;
 pub(crate) mod isr_shrink;
+pub(crate) mod log_dir_failure;
 pub(crate) mod producer_ids;
 pub(crate) mod start;
 pub(crate) mod topic_configs;

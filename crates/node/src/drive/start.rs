@@ -27,6 +27,7 @@ use storage::names::CLEAN_SHUTDOWN;
 use wire::types::{BrokerEpoch, BrokerId, Millis, TopicPartition};
 
 use super::isr_shrink;
+use super::log_dir_failure::LogDirFailures;
 use crate::broker::{Broker, BrokerState, Environment, Found};
 use crate::config::KafkaConfig;
 use lost_tail::{LostTail, wait_until_out_of_isrs};
@@ -100,7 +101,8 @@ pub fn start(config: KafkaConfig, environment: Environment) -> Result<Arc<Broker
     let membership = environment.membership;
     surely(&*store, || Ok(persistent_paths::ensure_persistent_paths(&*store)?))?;
     let now = environment.clock.now();
-    let log_dirs = LogDirs::open(&config.log_dirs, log_dirs_options(&config))?;
+    let failures = Arc::new(LogDirFailures::default());
+    let log_dirs = LogDirs::open(&config.log_dirs, log_dirs_options(&config, failures.clone()))?;
     let of_dirs = log_dirs.cluster_id();
     let cluster_id = surely(&*store, || {
         identity::find_cluster_id(&*store, &membership, of_dirs.as_deref(), environment.seed)
@@ -132,12 +134,14 @@ pub fn start(config: KafkaConfig, environment: Environment) -> Result<Arc<Broker
     alone::lead(&broker, topics)?;
     alone::resume_deletions(&broker)?;
     isr_shrink::schedule(&broker);
+    failures.attach(&broker);
     broker.set_state(BrokerState::Running);
     Ok(broker)
 }
 
-fn log_dirs_options(config: &KafkaConfig) -> LogDirsOptions {
+fn log_dirs_options(config: &KafkaConfig, failures: Arc<LogDirFailures>) -> LogDirsOptions {
     LogDirsOptions {
+        on_offline: Arc::new(move |_| failures.note()),
         producer_expiration: Millis(i64::from(config.producer_id_expiration_ms)),
         ..LogDirsOptions::default()
     }

@@ -76,6 +76,7 @@ impl State {
 /// A leadership. It can only be had with the partition's lock held, so it lasts as long as one looks at it.
 pub(crate) struct Leading {
     epoch: LeaderEpoch,
+    epoch_start: Offset,
     // No other replica: every append is replicated, and the machine has nothing to decide.
     alone: bool,
     machine: Mutex<Leader>,
@@ -112,18 +113,23 @@ impl Leading {
         now: Now,
     ) -> (Self, Effects) {
         let mut commands = Vec::new();
-        let epoch = start.leadership.leader_epoch;
+        let (epoch, epoch_start) = (start.leadership.leader_epoch, start.log_end);
         let alone = start.leadership.replicas.as_slice() == [start.broker];
         let machine = {
             let previous = previous.map(Self::machine);
             Leader::begin(start, previous.as_deref(), now, &mut commands)
         };
-        (Self { epoch, alone, machine: Mutex::new(machine) }, obey(commands, log))
+        (Self { epoch, epoch_start, alone, machine: Mutex::new(machine) }, obey(commands, log))
     }
 
     /// The epoch.
     pub(crate) fn epoch(&self) -> LeaderEpoch {
         self.epoch
+    }
+
+    /// Where the epoch began: the log end when this broker became leader.
+    pub(crate) fn epoch_start(&self) -> Offset {
+        self.epoch_start
     }
 
     /// Whether an append that wants all in-sync replicas must be refused.

@@ -17,7 +17,7 @@ use wire::messages::{
 };
 use wire::types::{BrokerId, TopicId};
 
-use crate::cases_tools::{end_offset, good};
+use crate::cases_tools::{end_offset, good, listed};
 use crate::control_tools::{ID, Order, order};
 use crate::harness::{Node, answer, frame, produce_request};
 use crate::peers::Sent;
@@ -324,6 +324,27 @@ fn a_deletion_of_records_ends_with_its_time_or_with_the_leadership() {
     let response: DeleteRecordsResponse = answer(&waiting, 2);
     let it = &response.topics[0].partitions[0];
     assert_eq!((it.error_code, it.low_watermark), (ErrorCode::NotLeaderOrFollower.code(), -1));
+}
+
+#[test]
+fn a_new_leader_tells_no_end_before_it_knows_what_was_committed() {
+    // KIP-207: an end below what consumers have seen before would send them back.
+    let node = leader();
+    node.call::<ProduceRequest>(9, &produce_request("t", 0, good(3), 1));
+    assert_eq!(listed(&node, 7, "t", -1, 0), (0, -1, 0, 1));
+    node.obeys(&order("t", 0, 2, &[0, 1]));
+    for (timestamp, version, code) in [
+        (-1, 7, ErrorCode::OffsetNotAvailable),
+        (-1, 5, ErrorCode::OffsetNotAvailable),
+        (-1, 4, ErrorCode::LeaderNotAvailable),
+        (0, 7, ErrorCode::OffsetNotAvailable),
+        (-3, 7, ErrorCode::OffsetNotAvailable),
+    ] {
+        assert_eq!(listed(&node, version, "t", timestamp, 0).0, code.code(), "{timestamp} v{version}");
+    }
+    assert_eq!(listed(&node, 7, "t", -2, 0).2, 0, "the start is known");
+    node.obeys(&Order { isr: vec![0], ..order("t", 0, 3, &[0, 1]) });
+    assert_eq!(listed(&node, 7, "t", -1, 0).2, 3);
 }
 
 fn delete_to(offset: i64, timeout_ms: i32) -> DeleteRecordsRequest {

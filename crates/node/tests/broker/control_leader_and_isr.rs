@@ -6,7 +6,7 @@ use std::time::Duration;
 use metadata::store::{Blocking, CreateMode};
 use wire::error_code::ErrorCode;
 use wire::messages::leader_and_isr_request::LeaderAndIsrTopicState;
-use wire::messages::{LeaderAndIsrRequest, ProduceResponse};
+use wire::messages::{LeaderAndIsrRequest, ProduceRequest, ProduceResponse};
 use wire::types::TopicId;
 
 use crate::cases_tools::{end_offset, good};
@@ -235,6 +235,36 @@ fn a_partition_without_a_usable_log_is_offline() {
     let stopped = node.stop(&[("t", 5, true)]);
     assert_eq!(stopped.partition_errors[0].error_code, ErrorCode::KafkaStorageError.code());
     assert!(node.broker.render_metrics().contains("kafka_server_replicamanager_offlinereplicacount 1"));
+}
+
+#[test]
+fn a_failed_log_directory_takes_its_partitions_offline_and_the_controller_is_told() {
+    // KIP-112. There are two directories, and each new log goes to the one with fewer of them.
+    let second = tempfile::TempDir::new().unwrap();
+    let dir = tempfile::TempDir::new().unwrap();
+    let dirs = format!("{},{}", dir.path().join("logs").display(), second.path().join("d").display());
+    let node = Node::start_on(dir, &[("log.dirs", &dirs)]);
+    node.tell(1, &[0, 1], &[]);
+    node.obeys(&order("t", 0, 0, &[0, 1]));
+    node.obeys(&order("u", 0, 0, &[0, 1]));
+    let in_second = if second.path().join("d/t-0").exists() { "t" } else { "u" };
+    let other = if in_second == "t" { "u" } else { "t" };
+    let request = ProduceRequest { timeout_ms: 60_000, ..produce_request(in_second, 0, good(1), -1) };
+    let waiting = node.submit(frame(9, &request));
+    assert!(waiting.try_recv().is_err());
+    // The checkpoint of the second directory cannot be written.
+    std::fs::create_dir(second.path().join("d/replication-offset-checkpoint.tmp")).unwrap();
+    node.advance(Duration::from_secs(6));
+    node.broker.housekeep();
+    node.broker.poll();
+    let store = node.store();
+    let told = Blocking::new(&store).children("/log_dir_event_notification").unwrap();
+    assert_eq!(told.len(), 1);
+    let response: ProduceResponse = answer(&waiting, 9);
+    let code = response.responses[0].partition_responses[0].error_code;
+    assert_eq!(code, ErrorCode::KafkaStorageError.code());
+    assert_eq!(node.order(&[order(in_second, 0, 1, &[0, 1])]), [ErrorCode::KafkaStorageError]);
+    node.obeys(&Order { isr: vec![0], ..order(other, 0, 1, &[0, 1]) });
 }
 
 #[test]
