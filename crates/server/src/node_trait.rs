@@ -32,6 +32,10 @@ pub trait Node: FrameHandler {
     /// `hook` is called when [`poll`](Self::poll) must come earlier than it said. Called once.
     fn on_earlier_deadline(&self, hook: DeadlineHook);
 
+    /// Gives away what it leads, while everything is still served (controlled shutdown). May block. A node that
+    /// is alone has nobody to give anything to.
+    fn leave(&self) {}
+
     /// Answers what waits and closes everything. May block. Nothing else is called after it, except what only
     /// asks.
     fn shut_down(&self);

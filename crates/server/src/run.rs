@@ -1,7 +1,8 @@
 //! The life of a server: ports are taken, the node starts, listeners open, and one day all is closed in order.
 //!
-//! The order of the end: nothing new is accepted, requests in service are answered, the node answers what
-//! waits and closes its logs, what is left of connections is ended. A second signal ends the process at once.
+//! The order of the end: the node gives away what it leads while all is still served, nothing new is accepted,
+//! requests in service are answered, the node answers what waits and closes its logs, what is left of connections
+//! is ended. A second signal ends the process at once.
 
 use std::io;
 use std::net::SocketAddr;
@@ -142,7 +143,7 @@ where
     let served = match served {
         Ok(served) => served,
         Err(error) => {
-            shut_down(&node).await;
+            on_a_thread(&node, "close its logs", |node| node.shut_down()).await;
             return Err(error);
         }
     };
@@ -156,8 +157,9 @@ where
     if let Err(error) = say(&block) {
         tracing::warn!(%error, "standard output takes no start block");
     }
-    let accepting = served.accept(&stop);
+    let accepting = served.accept();
     stop.cancelled().await;
+    on_a_thread(&node, "give away what it leads", |node| node.leave()).await;
     accepting.stop(&node, settings.drain).await;
     if let Some(page) = page {
         page.stop.cancel();
@@ -228,23 +230,26 @@ async fn open(
 
 impl Served {
     /// Begins to accept on every listener.
-    fn accept(self, stop: &CancellationToken) -> Accepting {
+    fn accept(self) -> Accepting {
+        let stop = CancellationToken::new();
         let tasks = self.listeners.into_iter().map(|listener| tokio::spawn(listener.run(stop.clone())));
-        Accepting { tasks: tasks.collect(), table: self.table, clock: self.clock, disks: self.disks }
+        Accepting { tasks: tasks.collect(), stop, table: self.table, clock: self.clock, disks: self.disks }
     }
 }
 
 /// A server at work.
 struct Accepting {
     tasks: Vec<JoinHandle<()>>,
+    stop: CancellationToken,
     table: Arc<ConnectionTable>,
     clock: Ticker,
     disks: Ticker,
 }
 
 impl Accepting {
-    /// Ends all in order. The listeners have been told to stop.
+    /// Ends all in order.
     async fn stop(self, node: &Arc<dyn Node>, drain: Duration) {
+        self.stop.cancel();
         for task in self.tasks {
             if let Err(error) = task.await {
                 tracing::error!(%error, "a listener has panicked");
@@ -257,7 +262,7 @@ impl Accepting {
         if let Err(error) = tokio::task::spawn_blocking(move || disks.stop()).await {
             tracing::error!(%error, "the thread of the disks did not end");
         }
-        shut_down(node).await;
+        on_a_thread(node, "close its logs", |node| node.shut_down()).await;
         let _ = tokio::time::timeout(LAST_WORDS, self.table.emptied()).await;
         self.table.end_all();
         let _ = tokio::time::timeout(LAST_WORDS, self.table.emptied()).await;
@@ -265,10 +270,11 @@ impl Accepting {
     }
 }
 
-async fn shut_down(node: &Arc<dyn Node>) {
+/// Lets the node do something that may block.
+async fn on_a_thread(node: &Arc<dyn Node>, what: &str, work: fn(&dyn Node)) {
     let node = Arc::clone(node);
-    if let Err(error) = tokio::task::spawn_blocking(move || node.shut_down()).await {
-        tracing::error!(%error, "the node did not close its logs");
+    if let Err(error) = tokio::task::spawn_blocking(move || work(node.as_ref())).await {
+        tracing::error!(%error, "the node did not {what}");
     }
 }
 

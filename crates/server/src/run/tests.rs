@@ -21,6 +21,9 @@ pub(super) type OnEnd = Box<dyn FnOnce() + Send>;
 pub(super) struct Double {
     id: i32,
     on_end: Mutex<Option<OnEnd>>,
+    /// Held by the test as long as the node shall be leaving.
+    leaving: Mutex<()>,
+    left: AtomicBool,
     parked: Mutex<Vec<Reply>>,
     hook: Mutex<Option<DeadlineHook>>,
     polls: AtomicUsize,
@@ -63,7 +66,13 @@ impl Node for Double {
         *self.hook.lock().unwrap() = Some(hook);
     }
 
+    fn leave(&self) {
+        drop(self.leaving.lock().unwrap());
+        self.left.store(true, Ordering::SeqCst);
+    }
+
     fn shut_down(&self) {
+        assert!(self.left.load(Ordering::SeqCst), "shut down before it has left");
         for reply in self.parked.lock().unwrap().drain(..) {
             reply.send(Outcome::Respond(vec![Part::Bytes(Bytes::from_static(b"late"))]));
         }
@@ -227,6 +236,35 @@ async fn the_end_answers_what_waits_and_closes_all() {
         assert_eq!(stream.read(&mut [0]).await.unwrap(), 0);
     }
     assert!(TcpStream::connect(address).await.is_err());
+}
+
+#[tokio::test]
+async fn while_the_node_leaves_everything_is_served() {
+    let server = Running::start(Duration::ZERO).await;
+    let node = Arc::clone(&server.node);
+    let (held, holding) = std::sync::mpsc::channel();
+    let (release, released) = std::sync::mpsc::channel::<()>();
+    let holder = std::thread::spawn(move || {
+        let _leaving = node.leaving.lock().unwrap();
+        held.send(()).unwrap();
+        // The end of the test's half lets it go.
+        let _ = released.recv();
+    });
+    holding.recv().unwrap();
+    let mut old = server.send(b"before").await;
+    receive(&mut old).await;
+    server.stop.cancel();
+    while server.get("/readyz").await != (503, String::from("stopping\n")) {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(receive(&mut server.send(b"new").await).await, b"new");
+    old.write_all(b"\0\0\0\x03old").await.unwrap();
+    assert_eq!(receive(&mut old).await, b"old");
+    assert!(!server.node.shut_down.load(Ordering::SeqCst));
+    drop(release);
+    server.task.await.unwrap().unwrap();
+    assert!(server.node.shut_down.load(Ordering::SeqCst));
+    holder.join().unwrap();
 }
 
 #[tokio::test]
