@@ -58,12 +58,22 @@ pub struct Answer {
     pub has_records: bool,
     /// Whether the partition failed.
     pub has_error: bool,
-    /// Whether a diverging epoch or a preferred replica is told.
-    pub has_notice: bool,
+    /// Whether a diverging epoch is told: the fetcher takes no offsets from such an answer (KAFKA-14704).
+    pub is_diverging: bool,
+    /// Whether a preferred replica is told.
+    pub has_preferred_replica: bool,
     /// The high watermark told.
     pub high_watermark: Offset,
     /// The log start told.
     pub log_start: Offset,
+}
+
+impl Answer {
+    /// The high watermark that the fetcher knows afterwards. After an error or a diverging epoch it counts as unsent,
+    /// so that it is told when things are well again.
+    fn high_watermark_taken(&self) -> Offset {
+        if self.has_error || self.is_diverging { Offset::UNKNOWN } else { self.high_watermark }
+    }
 }
 
 /// Why a request does not fit its session.
@@ -107,7 +117,7 @@ impl Session {
             next_place: 0,
         };
         for (key, asked, answer) in partitions {
-            let sent_high_watermark = if answer.has_error { Offset::UNKNOWN } else { answer.high_watermark };
+            let sent_high_watermark = answer.high_watermark_taken();
             session.put(key, Remembered { asked, sent_high_watermark, sent_log_start: answer.log_start });
         }
         session
@@ -174,9 +184,7 @@ impl Session {
         };
         let changed = remembered.sent_high_watermark != answer.high_watermark
             || remembered.sent_log_start != answer.log_start;
-        // After an error the watermark counts as unsent, so that recovery from it is told.
-        remembered.sent_high_watermark =
-            if answer.has_error { Offset::UNKNOWN } else { answer.high_watermark };
+        remembered.sent_high_watermark = answer.high_watermark_taken();
         remembered.sent_log_start = answer.log_start;
         if answer.has_records {
             self.order.remove(place);
@@ -184,7 +192,8 @@ impl Session {
             self.order.insert(self.next_place, key.clone());
             self.next_place += 1;
         }
-        changed || answer.has_records || answer.has_error || answer.has_notice
+        let must_tell = answer.has_error || answer.is_diverging || answer.has_preferred_replica;
+        changed || answer.has_records || must_tell
     }
 
     fn put(&mut self, key: PartitionKey, remembered: Remembered) {
@@ -333,7 +342,8 @@ mod tests {
         Answer {
             has_records: false,
             has_error: false,
-            has_notice: false,
+            is_diverging: false,
+            has_preferred_replica: false,
             high_watermark: Offset(high_watermark),
             log_start: Offset(0),
         }
@@ -354,13 +364,22 @@ mod tests {
         assert!(!session.answered(&key(0), quiet(0)));
         assert!(session.answered(&key(1), quiet(1)));
         assert!(session.answered(&key(2), Answer { log_start: Offset(1), ..quiet(0) }));
-        assert!(session.answered(&key(0), Answer { has_notice: true, ..quiet(0) }));
+        assert!(session.answered(&key(0), Answer { has_preferred_replica: true, ..quiet(0) }));
+        assert!(!session.answered(&key(0), quiet(0)));
     }
 
     #[test]
     fn after_an_error_the_same_watermark_is_told_again() {
         let mut session = session();
         assert!(session.answered(&key(0), Answer { has_error: true, ..quiet(0) }));
+        assert!(session.answered(&key(0), quiet(0)));
+        assert!(!session.answered(&key(0), quiet(0)));
+    }
+
+    #[test]
+    fn after_a_diverging_epoch_the_same_watermark_is_told_again() {
+        let mut session = session();
+        assert!(session.answered(&key(0), Answer { is_diverging: true, ..quiet(0) }));
         assert!(session.answered(&key(0), quiet(0)));
         assert!(!session.answered(&key(0), quiet(0)));
     }

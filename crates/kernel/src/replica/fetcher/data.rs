@@ -69,7 +69,7 @@ impl Step<'_> {
         }
         let told = Told { high_watermark: reply.high_watermark, log_start: reply.log_start };
         if reply.records_bytes > 0 {
-            if let Some(work) = self.begin_work(name, Work::Append { told, restarted: false }) {
+            if let Some(work) = self.begin_work(name, Work::Append { told, room_made: false }) {
                 self.out.push(Command::Append(work));
             }
             return;

@@ -41,9 +41,9 @@ pub(super) enum Work {
     /// It is cut, or begun anew, because the offset was out of range.
     Resolve { lag: i64 },
     /// Records are appended.
-    Append { told: Told, restarted: bool },
-    /// It is begun anew at the base of the first batch, which is appended then.
-    Restart { told: Told },
+    Append { told: Told, room_made: bool },
+    /// It is cut to the base of the first batch, which is appended then.
+    MakeRoom { told: Told },
 }
 
 /// The leader's offsets that came with records.

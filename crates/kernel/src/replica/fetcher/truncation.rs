@@ -37,6 +37,11 @@ pub enum TruncationCause {
         /// The first offset of the batch.
         first: Offset,
     },
+    /// The leader's log starts inside the first batch that it sends, and this one ends there.
+    EndsInsideBatch {
+        /// The first offset of the batch.
+        first: Offset,
+    },
 }
 
 impl fmt::Display for TruncationCause {
@@ -51,7 +56,15 @@ impl fmt::Display for TruncationCause {
             }
             Self::LeaderEndsBelow { leader_end } => write!(f, "the leader's log ends at {leader_end}"),
             Self::BelowLeaderStart { leader_start } => write!(f, "the leader's log starts at {leader_start}"),
-            Self::StartsInsideBatch { first } => write!(f, "the first batch to append begins at {first}"),
+            Self::StartsInsideBatch { first } => {
+                write!(f, "the log has no records and the leader's first batch begins at {first}")
+            }
+            Self::EndsInsideBatch { first } => {
+                write!(
+                    f,
+                    "the leader's log starts inside a batch from {first} that reaches the end of this log"
+                )
+            }
         }
     }
 }

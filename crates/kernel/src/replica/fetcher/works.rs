@@ -32,12 +32,12 @@ impl Step<'_> {
                 }
             }
             Some(Work::Resolve { lag }) => self.resume(name, log_end, latest_epoch, lag),
-            Some(Work::Restart { told }) => {
+            Some(Work::MakeRoom { told }) => {
                 if let Some(partition) = self.fetcher.partitions.get_mut(name) {
                     partition.fetch_offset = log_end;
                     partition.last_fetched_epoch = latest_epoch;
                 }
-                if let Some(work) = self.begin_work(name, Work::Append { told, restarted: true }) {
+                if let Some(work) = self.begin_work(name, Work::Append { told, room_made: true }) {
                     self.out.push(Command::Append(work));
                 }
             }
@@ -67,7 +67,7 @@ impl Step<'_> {
     }
 
     pub(super) fn append_failed(&mut self, id: WorkId, name: &TopicPartition, failure: AppendFailure) {
-        let Some(Work::Append { told, restarted }) = self.fetcher.partitions.end_work(name, id) else {
+        let Some(Work::Append { told, room_made }) = self.fetcher.partitions.end_work(name, id) else {
             return;
         };
         match failure {
@@ -76,7 +76,7 @@ impl Step<'_> {
                 self.delay(name);
             }
             AppendFailure::UnexpectedOffset { first, last } => {
-                if restarted || !self.begin_at_first_batch(name, told, first, last) {
+                if room_made || !self.make_room(name, told, first, last) {
                     self.fail(name, Failure::UnexpectedRecords { first, last });
                 }
             }
@@ -84,22 +84,23 @@ impl Step<'_> {
         }
     }
 
-    /// A log without records may begin inside the first batch that it gets: it begins at the batch then (KAFKA-6975).
-    fn begin_at_first_batch(
-        &mut self,
-        name: &TopicPartition,
-        told: Told,
-        first: Offset,
-        last: Offset,
-    ) -> bool {
+    /// The leader's first batch begins below the log end and reaches it. A log without records may begin inside that
+    /// batch, and then begins with it (KAFKA-6975). Any other log may end inside it if the leader's log starts there: the
+    /// leader no longer knows where the epoch of that batch began, and could not tell that the logs part below. What is
+    /// cut then is no longer part of the leader's log.
+    fn make_room(&mut self, name: &TopicPartition, told: Told, first: Offset, last: Offset) -> bool {
         let Some(offsets) = self.logs.offsets(name) else { return false };
-        if offsets.log_start != offsets.log_end || last < offsets.log_end || first.0 < 0 {
+        let empty = offsets.log_start == offsets.log_end;
+        let leader_starts_inside = first < told.log_start && told.log_start <= last;
+        if last < offsets.log_end || first.0 < 0 || !(empty || leader_starts_inside) {
             return false;
         }
-        if let Some(work) = self.begin_work(name, Work::Restart { told }) {
-            let cause = TruncationCause::StartsInsideBatch { first };
-            self.out.push(Command::TruncateFullyAndStartAt(work, first, cause));
-        }
+        let Some(work) = self.begin_work(name, Work::MakeRoom { told }) else { return false };
+        self.out.push(if empty {
+            Command::TruncateFullyAndStartAt(work, first, TruncationCause::StartsInsideBatch { first })
+        } else {
+            Command::TruncateTo(work, first, TruncationCause::EndsInsideBatch { first })
+        });
         true
     }
 

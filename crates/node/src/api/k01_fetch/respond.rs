@@ -81,7 +81,8 @@ fn sent(it: &PartitionAnswer) -> Sent {
     Sent {
         has_records: it.records.is_some(),
         has_error: it.error != ErrorCode::None,
-        has_notice: it.diverging.is_some(),
+        is_diverging: it.diverging.is_some(),
+        has_preferred_replica: false,
         high_watermark: it.high_watermark,
         log_start: it.log_start,
     }

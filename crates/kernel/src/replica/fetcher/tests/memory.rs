@@ -161,8 +161,6 @@ impl fmt::Display for MemoryLog {
 #[derive(Clone, Debug, Default)]
 pub(super) struct MemoryLogs {
     pub(super) logs: BTreeMap<TopicPartition, MemoryLog>,
-    /// As before KIP-101: the fetcher sees no epochs, so the high watermark decides where to truncate.
-    pub(super) epochs_hidden: bool,
 }
 
 impl LogView for MemoryLogs {
@@ -175,8 +173,7 @@ impl LogView for MemoryLogs {
     }
 
     fn latest_epoch(&self, partition: &TopicPartition) -> Option<LeaderEpoch> {
-        let log = self.logs.get(partition).filter(|_| !self.epochs_hidden)?;
-        log.epochs.latest().map(|entry| entry.epoch)
+        self.logs.get(partition)?.epochs.latest().map(|entry| entry.epoch)
     }
 
     fn end_offset_for(&self, partition: &TopicPartition, epoch: LeaderEpoch) -> EpochEnd {

@@ -2,10 +2,13 @@
 
 mod adding;
 mod fetching;
+mod histories;
 mod memory;
 mod out_of_range;
 mod sessions;
+mod stories;
 mod truncating;
+mod world;
 
 use wire::error_code::ErrorCode;
 use wire::types::{LeaderEpoch, Now, Offset, TopicId, TopicPartition};
@@ -30,6 +33,7 @@ fn tp(index: i32) -> TopicPartition {
 }
 
 /// A fetcher, its logs and its time.
+#[derive(Clone)]
 struct Bench {
     fetcher: Fetcher,
     logs: MemoryLogs,

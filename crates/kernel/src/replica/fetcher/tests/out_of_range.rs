@@ -126,10 +126,38 @@ fn an_empty_log_that_begins_inside_the_first_batch_begins_at_the_batch_then() {
 }
 
 #[test]
+fn a_log_that_ends_inside_the_batch_where_the_leader_starts_makes_room_for_it() {
+    let (mut bench, commands) = Bench::following(NEW, &[(0, 0)], 9, 0);
+    let told = PartitionReply { log_start: Offset(8), ..records(0, 13) };
+    let work = append_of(&bench.answer(fetch_of(&commands).id, vec![told]), 0);
+    let failure = AppendFailure::UnexpectedOffset { first: Offset(7), last: Offset(12) };
+    let failed = Event::AppendFailed { work: work.id, partition: tp(0), failure };
+    let commands = bench.step(failed);
+    assert_eq!(truncations(&commands), [(0, 7, TruncationCause::EndsInsideBatch { first: Offset(7) })]);
+    let commands = bench.truncate(&commands);
+    let work = append_of(&commands, 0);
+    // A second time would lead nowhere.
+    let failed = Event::AppendFailed { work: work.id, partition: tp(0), failure };
+    let failure = Failure::UnexpectedRecords { first: Offset(7), last: Offset(12) };
+    assert_eq!(bench.clone().step(failed)[0], Command::MarkFailed(tp(0), failure));
+    assert_eq!(asked(&fetch_of(&bench.append(&commands, 0, 0, 6))), [(0, 13, 0, 0)]);
+}
+
+#[test]
 fn records_below_the_end_of_a_log_that_has_records_fail_the_partition() {
     let (mut bench, commands) = Bench::following(NEW, &[(0, 0)], 9, 0);
     let work = append_of(&bench.answer(fetch_of(&commands).id, vec![records(0, 9)]), 0);
     let (first, last) = (Offset(8), Offset(12));
+    let failure = AppendFailure::UnexpectedOffset { first, last };
+    let commands = bench.step(Event::AppendFailed { work: work.id, partition: tp(0), failure });
+    assert_eq!(commands[0], Command::MarkFailed(tp(0), Failure::UnexpectedRecords { first, last }));
+}
+
+#[test]
+fn records_that_do_not_reach_the_log_end_fail_the_partition() {
+    let (mut bench, commands) = Bench::following(NEW, &[(0, 0)], 9, 0);
+    let work = append_of(&bench.answer(fetch_of(&commands).id, vec![records(0, 9)]), 0);
+    let (first, last) = (Offset(6), Offset(8));
     let failure = AppendFailure::UnexpectedOffset { first, last };
     let commands = bench.step(Event::AppendFailed { work: work.id, partition: tp(0), failure });
     assert_eq!(commands[0], Command::MarkFailed(tp(0), Failure::UnexpectedRecords { first, last }));
