@@ -2,18 +2,19 @@
 //!
 //! Each partition is judged against what is known, in a fixed order: a request that is ahead of this controller means
 //! that another one is in office (KAFKA-14154); what is already so is a success, however old the request (KAFKA-14144);
-//! a replica whose broker is not live does not come in (KAFKA-14140, KIP-841). Beyond Kafka, only the leader may ask, and
-//! not for an empty set. What is written is news for all. If a version had changed behind this controller's back, the
+//! a replica whose broker is not live does not come in (KAFKA-14140, KIP-841). Beyond Kafka, only the leader may ask, not
+//! for an empty set, and for no broker that is not a replica. What is written is news for all. If a version had changed behind this controller's back, the
 //! state is read again and the request judged once more, so that an answer that was lost, or a picture that was stale,
 //! does not stay in the way for ever.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use wire::error_code::ErrorCode;
-use wire::types::TopicPartition;
+use wire::types::{BrokerId, TopicPartition};
 
 use super::batch::RequestBatch;
 use super::command::{AlteredPartition, ApiAnswer};
+use super::context::Context;
 use super::event::{AlterPartition, AlterPartitionRequest};
 use super::note::What;
 use super::program::{Flow, Step, Turn};
@@ -130,34 +131,36 @@ impl AlterIsr {
         let is_so = leads && known.isr == wanted.isr && known.recovery_state == wanted.recovery_state;
         let recovering = LeaderRecoveryState::Recovering;
         let starts_recovering = known.recovery_state != recovering && wanted.recovery_state == recovering;
-        let error =
-            if wanted.partition_epoch > known.partition_epoch || wanted.leader_epoch > known.leader_epoch {
-                ErrorCode::NotController
-            } else if wanted.leader_epoch < known.leader_epoch || !leads {
-                ErrorCode::FencedLeaderEpoch
-            } else if is_so {
-                return Verdict::Answer(Ok(known.clone()));
-            } else if wanted.partition_epoch < known.partition_epoch {
-                ErrorCode::InvalidUpdateVersion
-            } else if wanted.isr.is_empty()
-                || (wanted.recovery_state == recovering && wanted.isr.len() > 1)
-                || starts_recovering
-            {
-                ErrorCode::InvalidRequest
-            } else if !wanted.isr.iter().all(|replica| turn.context.is_live(*replica)) {
-                if self.request.version >= FIRST_VERSION_WITH_TOPIC_IDS {
-                    ErrorCode::IneligibleReplica
-                } else {
-                    ErrorCode::OperationNotAttempted
-                }
+        let error = if wanted.partition_epoch > known.partition_epoch
+            || wanted.leader_epoch > known.leader_epoch
+        {
+            ErrorCode::NotController
+        } else if wanted.leader_epoch < known.leader_epoch || !leads {
+            ErrorCode::FencedLeaderEpoch
+        } else if is_so {
+            return Verdict::Answer(Ok(known.clone()));
+        } else if wanted.partition_epoch < known.partition_epoch {
+            ErrorCode::InvalidUpdateVersion
+        } else if wanted.isr.is_empty()
+            || has_repetition(&wanted.isr)
+            || (wanted.recovery_state == recovering && wanted.isr.len() > 1)
+            || starts_recovering
+        {
+            ErrorCode::InvalidRequest
+        } else if !wanted.isr.iter().all(|replica| is_eligible(turn.context, partition, known, *replica)) {
+            if self.request.version >= FIRST_VERSION_WITH_TOPIC_IDS {
+                ErrorCode::IneligibleReplica
             } else {
-                return Verdict::Write(LeaderAndIsr {
-                    isr: wanted.isr.clone(),
-                    recovery_state: wanted.recovery_state,
-                    controller_epoch: turn.epoch(),
-                    ..known.clone()
-                });
-            };
+                ErrorCode::OperationNotAttempted
+            }
+        } else {
+            return Verdict::Write(LeaderAndIsr {
+                isr: wanted.isr.clone(),
+                recovery_state: wanted.recovery_state,
+                controller_epoch: turn.epoch(),
+                ..known.clone()
+            });
+        };
         Verdict::Answer(Err(error))
     }
 
@@ -225,6 +228,24 @@ impl AlterIsr {
         turn.answer(Ok(ApiAnswer::AlterPartition(answers.collect())));
         Flow::Done
     }
+}
+
+/// Whether a replica may be in sync: its broker is live, and it is assigned or was in sync before. (The latter without
+/// the former is seen when a reassignment was interrupted, and must not keep a leader from shrinking, KAFKA-9672.)
+fn is_eligible(
+    context: &Context,
+    partition: &TopicPartition,
+    known: &LeaderAndIsr,
+    replica: BrokerId,
+) -> bool {
+    let is_assigned =
+        context.partition(partition).is_some_and(|known| known.assignment.replicas.contains(&replica));
+    context.is_live(replica) && (is_assigned || known.isr.contains(&replica))
+}
+
+/// Whether a request names a replica twice.
+fn has_repetition(isr: &[BrokerId]) -> bool {
+    isr.iter().collect::<BTreeSet<_>>().len() < isr.len()
 }
 
 enum Verdict {

@@ -52,7 +52,7 @@ pub enum Command {
         /// The epoch of the term.
         epoch: ControllerEpoch,
     },
-    /// This broker is no longer controller. All channels are closed.
+    /// This broker is no longer controller: close every channel, and drop what waits in it.
     LeftOffice,
     /// A leader was elected that was not in sync: to be counted.
     CountUncleanElection,

@@ -12,6 +12,7 @@ use wire::types::Now;
 
 use super::alter_partition::AlterIsr;
 use super::command::Command;
+use super::context::Context;
 use super::controlled_shutdown::ShutdownRequest;
 use super::event::{ApiRequest, Change, Event, RequestId};
 use super::note::{Cause, Note, What};
@@ -181,6 +182,8 @@ impl Controller {
     fn end_session(&mut self, reason: &str, out: &mut Vec<Command>) {
         self.leave_office(reason, out);
         self.abandon(out);
+        // Out of office nothing waits but the wish to stand, or to give up what is gone anyway.
+        self.queue.drain();
         self.office.end_session();
         self.watch = ControllerWatch::default();
         self.hold_off_until = None;
@@ -250,6 +253,16 @@ impl Controller {
                 },
             }
         }
+    }
+
+    /// Runs a program that no event led to.
+    #[cfg(test)]
+    pub(super) fn run_alone(&mut self, now: Now, program: Vec<Step>, out: &mut Vec<Command>) {
+        self.begin(Waiting { task: Task::Elect, parent: None });
+        if let Some(running) = &mut self.running {
+            running.program = program.into_iter().rev().collect();
+        }
+        self.advance(now, out);
     }
 
     fn begin(&mut self, Waiting { task, parent }: Waiting) {
@@ -378,7 +391,7 @@ impl Controller {
         }
     }
 
-    /// Ends the term: nothing of it is done any more, everybody who waits is answered, and all channels are closed.
+    /// Ends the term: nothing of it is done any more, and everybody who waits is answered.
     fn leave_office(&mut self, reason: &str, out: &mut Vec<Command>) {
         if !self.office.is_active() {
             return;
@@ -388,8 +401,7 @@ impl Controller {
         for (id, request) in self.queue.drain() {
             out.push(Command::Answer { id, answer: Err(refusal(&request)) });
         }
-        let context = std::mem::take(&mut self.context);
-        out.extend(context.registered().keys().map(|broker| Command::CloseChannel { broker: *broker }));
+        self.context = Context::default();
         self.office.end_term();
         out.push(Command::LeftOffice);
     }

@@ -44,6 +44,9 @@ mod topics;
 mod unclean;
 pub mod values;
 
+#[cfg(test)]
+mod tests;
+
 use wire::types::{BrokerId, ControllerEpoch, Now};
 
 use command::Command;
@@ -161,5 +164,9 @@ impl Controller {
             Some(running) => running.check(),
             None => assert!(self.queue.len() == 0, "events wait although nothing is worked on"),
         }
+        assert!(
+            self.office.has_session() || self.running.is_none(),
+            "something is worked on without a session"
+        );
     }
 }

@@ -205,11 +205,11 @@ impl fmt::Display for What {
                 write!(f, "replica {broker} of {partition}: {} -> {}", from.name(), to.name())
             }
             Self::PartitionRefused { partition, from, to, reason } => {
-                write!(f, "partition {partition} stays {}, not {}: ", from.name(), to.name())?;
+                write!(f, "partition {partition} {}: ", Staying(from.name(), to.name()))?;
                 fmt_reason(f, reason, to.legal_previous().iter().map(|state| state.name()))
             }
             Self::ReplicaRefused { partition, broker, from, to, reason } => {
-                write!(f, "replica {broker} of {partition} stays {}, not {}: ", from.name(), to.name())?;
+                write!(f, "replica {broker} of {partition} {}: ", Staying(from.name(), to.name()))?;
                 fmt_reason(f, reason, to.legal_previous().iter().map(|state| state.name()))
             }
             Self::StateUnreadable { partition, reason } => {
@@ -229,6 +229,16 @@ impl fmt::Display for What {
             }
             Self::StoreFailed { reason } => write!(f, "the store failed: {reason}"),
         }
+    }
+}
+
+/// What did not become of a state: an election in a partition that is online leaves it online.
+struct Staying(&'static str, &'static str);
+
+impl fmt::Display for Staying {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(from, to) = self;
+        if from == to { write!(f, "stays {from} as it is") } else { write!(f, "stays {from}, not {to}") }
     }
 }
 

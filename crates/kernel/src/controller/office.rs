@@ -41,10 +41,10 @@ impl Office {
         *self = Self::default();
     }
 
-    /// Ends the term and returns the version of `/controller_epoch` that it was fenced by, if there was one.
-    pub(super) fn end_term(&mut self) -> Option<i32> {
+    /// Ends the term.
+    pub(super) fn end_term(&mut self) {
         self.controller = None;
-        self.term.take().map(|term| term.epoch_version)
+        self.term = None;
     }
 
     /// Whether there is a session.
