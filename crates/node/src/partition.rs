@@ -234,7 +234,8 @@ impl Partition {
 
 /// Acting in a role.
 impl Partition {
-    /// Does something as leader; the leadership lasts while it is done.
+    /// Does something as leader; the leadership lasts while it is done. `act` must not ask the partition for its role, and
+    /// must not send, wake or wait.
     ///
     /// # Errors
     /// If this broker does not lead.
@@ -246,7 +247,8 @@ impl Partition {
     }
 
     /// Changes the log as follower in `epoch`; the role lasts while it is done. `None`, and nothing is done, if this
-    /// broker has another role or epoch by now.
+    /// broker has another role or epoch by now. `act` must not ask the partition for its role, and must not send, wake or
+    /// wait.
     pub(crate) fn while_following<T>(
         &self,
         epoch: LeaderEpoch,

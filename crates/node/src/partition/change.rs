@@ -32,7 +32,7 @@ impl Partition {
                 leadership,
             };
             let (leading, effects) = Leading::begin(start, state.leading().ok(), &self.log, broker.now());
-            *state = State::Leader(leading);
+            *state = State::Leader(Box::new(leading));
             effects
         };
         self.carry_out(broker, effects);

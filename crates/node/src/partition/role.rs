@@ -44,7 +44,7 @@ impl Following {
 
 /// The role and what belongs to it.
 pub(super) enum State {
-    Leader(Leading),
+    Leader(Box<Leading>),
     Follower(Following),
     Offline,
     Deleted,

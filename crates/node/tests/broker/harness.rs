@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use metadata::embedded::EmbeddedStore;
+use metadata::embedded::{EmbeddedSession, EmbeddedStore};
 use metadata::store::Store;
 use node::broker::{Broker, Environment};
 use node::call::{Connection, Outcome, Reply};
@@ -27,6 +27,7 @@ use wire::response::Part;
 use wire::types::Now;
 use wire::{Decoder, Encoder, Str};
 
+use crate::gate::Gate;
 use crate::peers::TestPeers;
 
 /// How long an answer may take before a test fails.
@@ -51,6 +52,8 @@ pub(crate) struct Node {
     pub(crate) broker: Arc<Broker>,
     connection: Arc<Connection>,
     clock: Arc<TestClock>,
+    /// The gate before the broker's store.
+    pub(crate) gate: Arc<Gate<EmbeddedSession>>,
     /// The other brokers, played by the test.
     pub(crate) peers: Arc<TestPeers>,
     // Ends after the broker, before the directory.
@@ -72,11 +75,11 @@ impl Node {
         let (config, _) = KafkaConfig::without_file(&overrides).unwrap();
         let endpoints: Vec<EndPoint> = config.listeners.advertised.clone();
         let store = EmbeddedStore::open_file(&dir.path().join("metadata.redb")).unwrap();
-        let session = store.session(Arc::new(|_| {}));
+        let gate = Arc::new(Gate::before(store.session(Arc::new(|_| {}))));
         let clock = Arc::new(TestClock::default());
         let peers = Arc::new(TestPeers::default());
         let environment = Environment {
-            store: Arc::new(session),
+            store: gate.clone(),
             clock: clock.clone(),
             executor: Arc::new(Inline),
             endpoints,
@@ -86,7 +89,7 @@ impl Node {
         };
         let broker = node::start(config, environment).unwrap();
         let connection = connection("PLAINTEXT");
-        Self { broker, connection, clock, peers, store, dir: Some(dir) }
+        Self { broker, connection, clock, gate, peers, store, dir: Some(dir) }
     }
 
     /// Stops the broker in order and starts it again on the same directory.
