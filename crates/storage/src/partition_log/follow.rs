@@ -6,7 +6,7 @@ use bytes::Bytes;
 use kernel::producer::PendingUpdates;
 use wire::batch::validate::{Analysis, AnalyzeRules, AppendOrigin, analyze};
 use wire::batch::{Batch, batches};
-use wire::types::{Millis, Now, Offset};
+use wire::types::{LeaderEpoch, Millis, Now, Offset};
 
 use super::append::read_marker;
 use super::state::producer_batch;
@@ -16,12 +16,20 @@ use crate::segment::{AppendSet, RollParams, must_roll};
 use crate::sync::lock;
 
 impl PartitionLog {
-    /// Appends whole batches; a cut one at the end is left out.
+    /// Appends whole batches; a cut one at the end is left out, and so is a batch of a later leader epoch than `epoch`,
+    /// the one in which they were fetched, with all that follows it: the leader may have been replaced and cut its log
+    /// while it answered (KAFKA-18723).
     ///
     /// # Errors
     /// [`AppendError::OffsetsOutOfOrder`] if the batches' offsets do not rise, [`AppendError::UnexpectedOffset`]
     /// if they begin below the log end; nothing is appended then.
-    pub fn append_as_follower(&self, records: Bytes, now: Now) -> Result<AppendInfo, AppendError> {
+    pub fn append_as_follower(
+        &self,
+        records: Bytes,
+        epoch: LeaderEpoch,
+        now: Now,
+    ) -> Result<AppendInfo, AppendError> {
+        let records = up_to_epoch(records, epoch);
         let rules = AnalyzeRules { origin: AppendOrigin::Replication, max_message_bytes: usize::MAX };
         let Some(analysis) = analyze(records.clone(), &rules)? else {
             return Ok(AppendInfo::nothing(self.positions().log_start));
@@ -113,6 +121,26 @@ impl PartitionLog {
         writer.unflushed_since.get_or_insert(Millis(now.mono_ms));
         Ok(())
     }
+}
+
+/// The batches before the first one of a later leader epoch.
+fn up_to_epoch(records: Bytes, epoch: LeaderEpoch) -> Bytes {
+    let mut kept = 0;
+    for batch in batches(records.clone()) {
+        match batch {
+            Ok(batch) if batch.header.partition_leader_epoch > epoch => {
+                tracing::info!(
+                    base_offset = %batch.header.base_offset, its = %batch.header.partition_leader_epoch, ours = %epoch,
+                    "a batch of a later leader epoch is left out"
+                );
+                return records.slice(..kept);
+            }
+            Ok(batch) => kept += batch.bytes.len(),
+            // What is wrong with it is found when it is checked.
+            Err(_) => break,
+        }
+    }
+    records
 }
 
 /// The effects of the batches on their producers, by the rules of replication: none is refused.

@@ -1,5 +1,8 @@
 use super::*;
 
+/// An epoch that leaves no batch out.
+const NEWEST: LeaderEpoch = LeaderEpoch(i32::MAX);
+
 /// A batch as a leader has stamped it.
 fn stamped(base: i64, epoch: i32, count: usize) -> Bytes {
     let batch = Batch::parse(&records(count, 20)).unwrap();
@@ -13,7 +16,7 @@ fn stamped(base: i64, epoch: i32, count: usize) -> Bytes {
 fn the_bytes_of_a_leader_are_stored_as_they_are() {
     let log = Bench::new().create();
     let sent: Bytes = [stamped(0, 1, 3), stamped(3, 1, 2), stamped(5, 4, 1)].concat().into();
-    let info = log.append_as_follower(sent.clone(), now()).unwrap();
+    let info = log.append_as_follower(sent.clone(), NEWEST, now()).unwrap();
     assert_eq!((info.base_offset, info.last_offset), (Offset(0), Offset(5)));
     let read = log.read(Offset(0), 10_000, true, ReadBound::LogEnd).unwrap();
     assert_eq!(read.range.unwrap().to_vec().unwrap(), sent);
@@ -24,7 +27,7 @@ fn the_bytes_of_a_leader_are_stored_as_they_are() {
 fn a_cut_batch_at_the_end_is_left_out() {
     let log = Bench::new().create();
     let whole = [stamped(0, 1, 3), stamped(3, 1, 2)].concat();
-    log.append_as_follower(whole[..whole.len() - 1].to_vec().into(), now()).unwrap();
+    log.append_as_follower(whole[..whole.len() - 1].to_vec().into(), NEWEST, now()).unwrap();
     assert_eq!(log.end(), 3);
     assert_eq!(offsets(&log.all()), [(0, 2)]);
 }
@@ -32,21 +35,36 @@ fn a_cut_batch_at_the_end_is_left_out() {
 #[test]
 fn offsets_may_leave_gaps_but_must_rise() {
     let log = Bench::new().create();
-    log.append_as_follower([stamped(0, 1, 3), stamped(10, 1, 2)].concat().into(), now()).unwrap();
+    log.append_as_follower([stamped(0, 1, 3), stamped(10, 1, 2)].concat().into(), NEWEST, now()).unwrap();
     assert_eq!(log.end(), 12);
     assert_eq!(offsets(&log.read_from(5, 1, ReadBound::LogEnd)), [(10, 11)]);
     let back = [stamped(20, 1, 3), stamped(12, 1, 2)].concat();
-    assert_eq!(log.append_as_follower(back.into(), now()), Err(AppendError::OffsetsOutOfOrder));
+    assert_eq!(log.append_as_follower(back.into(), NEWEST, now()), Err(AppendError::OffsetsOutOfOrder));
     assert_eq!(log.end(), 12);
 }
 
 #[test]
 fn records_below_the_log_end_are_unexpected() {
     let log = Bench::new().create();
-    log.append_as_follower(stamped(0, 1, 3), now()).unwrap();
-    let error = log.append_as_follower(stamped(2, 1, 3), now()).unwrap_err();
+    log.append_as_follower(stamped(0, 1, 3), NEWEST, now()).unwrap();
+    let error = log.append_as_follower(stamped(2, 1, 3), NEWEST, now()).unwrap_err();
     let expected = AppendError::UnexpectedOffset { first: Offset(2), last: Offset(4), log_end: Offset(3) };
     assert_eq!(error, expected);
+}
+
+/// KAFKA-18723.
+#[test]
+fn a_batch_of_a_later_leader_epoch_is_left_out_with_all_that_follows_it() {
+    let log = Bench::new().create();
+    let sent: Bytes = [stamped(0, 1, 3), stamped(3, 3, 2), stamped(5, 2, 1)].concat().into();
+    let info = log.append_as_follower(sent.clone(), LeaderEpoch(2), now()).unwrap();
+    assert_eq!((info.last_offset, log.end()), (Offset(2), 3));
+    assert_eq!(epochs(&log), [(1, 0)]);
+    let info = log.append_as_follower(stamped(3, 3, 2), LeaderEpoch(2), now()).unwrap();
+    assert_eq!((info.base_offset, log.end()), (Offset::UNKNOWN, 3));
+    // In that epoch it is taken.
+    log.append_as_follower(stamped(3, 3, 2), LeaderEpoch(3), now()).unwrap();
+    assert_eq!(log.end(), 5);
 }
 
 #[test]
@@ -54,7 +72,7 @@ fn a_damaged_batch_is_not_stored() {
     let log = Bench::new().create();
     let mut damaged = stamped(0, 1, 3).to_vec();
     damaged[70] ^= 1;
-    assert!(matches!(log.append_as_follower(damaged.into(), now()), Err(AppendError::Invalid(_))));
+    assert!(matches!(log.append_as_follower(damaged.into(), NEWEST, now()), Err(AppendError::Invalid(_))));
     assert_eq!(log.end(), 0);
 }
 
@@ -65,7 +83,7 @@ fn batches_more_than_31_bits_of_offsets_apart_get_segments_of_their_own() {
     let log = bench.create();
     let places = [0, 3_000_000_000, 6_000_000_000, 6_000_000_001];
     for base in places {
-        log.append_as_follower(stamped(base, 1, 1), now()).unwrap();
+        log.append_as_follower(stamped(base, 1, 1), NEWEST, now()).unwrap();
     }
     assert_eq!(segment_bases(&log), [0, 3_000_000_000, 6_000_000_000]);
     for base in [3_000_000_000_i64, 6_000_000_000] {
@@ -87,7 +105,7 @@ fn a_gap_in_the_sequence_of_a_producer_is_no_reason_to_refuse() {
         batch.header.base_sequence = sequence;
         batch.header.crc = batch.header.compute_crc(batch.body());
         let bytes = [&batch.header.to_bytes()[..], batch.body()].concat();
-        log.append_as_follower(bytes.into(), now()).unwrap();
+        log.append_as_follower(bytes.into(), NEWEST, now()).unwrap();
     }
     assert_eq!(lock(&log.writer).producers.get(9).unwrap().last_sequence(), 77);
 }
