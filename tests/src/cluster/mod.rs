@@ -106,7 +106,8 @@ struct Seat {
 pub struct Cluster {
     // Declared first: brokers end before ZooKeeper, and that before its folder goes.
     seats: Vec<Seat>,
-    zookeeper: Zookeeper,
+    /// None only when it could not be started again.
+    zookeeper: Option<Zookeeper>,
     _folder: TempDir,
 }
 
@@ -136,7 +137,7 @@ impl Cluster {
             .zip(&plan.kinds)
             .map(|(id, kind)| Seat::new(id, *kind, options.clone(), plan.proxied, &zookeeper))
             .collect::<Result<Vec<_>>>()?;
-        Ok(Self { seats, zookeeper, _folder: folder })
+        Ok(Self { seats, zookeeper: Some(zookeeper), _folder: folder })
     }
 
     /// Starts the brokers of these ids at the same time, and waits until a controller knows them.
@@ -213,7 +214,17 @@ impl Cluster {
     /// # Errors
     /// When it cannot be reached.
     pub fn tree(&self) -> Result<Tree> {
-        Tree::open(&self.zookeeper.address())
+        Tree::open(&self.zookeeper.as_ref().context("there is no ZooKeeper any more")?.address())
+    }
+
+    /// Kills ZooKeeper and starts it again on the same data; `while_down` runs in between.
+    ///
+    /// # Errors
+    /// When it does not start again.
+    pub fn restart_zookeeper(&mut self, while_down: impl FnOnce()) -> Result<()> {
+        let zookeeper = self.zookeeper.take().context("there is no ZooKeeper any more")?;
+        self.zookeeper = Some(zookeeper.restart(while_down)?);
+        Ok(())
     }
 
     /// Parts two brokers from each other: what one sends to the other, and its answers, are held until the

@@ -32,7 +32,7 @@ fn leader(cluster: &Cluster) -> Result<i32> {
 }
 
 /// Kills a leader, takes the controller's office away, freezes a leader beyond its session, parts a follower from
-/// its leader, and loses the answer of an AlterPartition.
+/// its leader, loses the answer of an AlterPartition, and starts ZooKeeper again.
 fn disturb(cluster: &mut Cluster, progress: &Progress) -> Result<()> {
     progress.until_more(50, LIMIT)?;
     let killed = leader(cluster)?;
@@ -69,6 +69,11 @@ fn disturb(cluster: &mut Cluster, progress: &Progress) -> Result<()> {
     parting.heal();
     cluster.until_in_sync(TOPIC)?;
     ensure!(lost.count() == 1, "no answer of AlterPartition was lost");
+
+    let mut while_down = Ok(());
+    cluster.restart_zookeeper(|| while_down = progress.until_more(20, LIMIT))?;
+    while_down.context("without ZooKeeper")?;
+    cluster.until_all_known()?;
     progress.until_more(50, LIMIT)
 }
 
