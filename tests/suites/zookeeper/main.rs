@@ -1,6 +1,7 @@
 //! The store of a cluster against a real ZooKeeper: the contract of all stores, expiry by time, restarts of the
-//! server, limits, and the session of a process that was killed.
+//! server, limits, and the session of a process that was killed; and a broker that stands on it.
 
+mod broker;
 mod fixture;
 
 use std::path::Path;
