@@ -36,6 +36,8 @@ pub struct Draft {
     pub count: Option<i32>,
     /// The records' keys and values.
     pub records: Vec<(Option<Bytes>, Option<Bytes>)>,
+    /// The headers of every record.
+    pub headers: Vec<(String, Option<Bytes>)>,
     /// Bytes in place of the encoded records, for compressed or broken ones.
     pub body: Option<Bytes>,
 }
@@ -57,8 +59,18 @@ impl Draft {
             base_sequence: -1,
             count: None,
             records: values.iter().map(|value| (None, Some(Bytes::copy_from_slice(value)))).collect(),
+            headers: Vec::new(),
             body: None,
         }
+    }
+
+    /// The same with these headers on every record.
+    #[must_use]
+    pub fn with_headers(mut self, headers: &[(&str, Option<&[u8]>)]) -> Self {
+        let owned =
+            |(key, value): &(&str, Option<&[u8]>)| ((*key).to_owned(), value.map(Bytes::copy_from_slice));
+        self.headers = headers.iter().map(owned).collect();
+        self
     }
 
     /// The same from an idempotent producer.
@@ -78,15 +90,13 @@ impl Draft {
             put_varint(&mut record, 0);
             put_varint(&mut record, i64::try_from(delta).unwrap_or(i64::MAX));
             for part in [key, value] {
-                match part {
-                    None => put_varint(&mut record, -1),
-                    Some(bytes) => {
-                        put_varint(&mut record, i64::try_from(bytes.len()).unwrap_or(i64::MAX));
-                        record.put_slice(bytes);
-                    }
-                }
+                put_nullable(&mut record, part.as_deref());
             }
-            put_varint(&mut record, 0);
+            put_varint(&mut record, i64::try_from(self.headers.len()).unwrap_or(i64::MAX));
+            for (key, value) in &self.headers {
+                put_nullable(&mut record, Some(key.as_bytes()));
+                put_nullable(&mut record, value.as_deref());
+            }
             put_varint(&mut body, i64::try_from(record.len()).unwrap_or(i64::MAX));
             body.put_slice(&record);
         }
@@ -126,6 +136,16 @@ pub fn seal(batch: &mut BytesMut) {
     }
 }
 
+fn put_nullable(to: &mut BytesMut, bytes: Option<&[u8]>) {
+    match bytes {
+        None => put_varint(to, -1),
+        Some(bytes) => {
+            put_varint(to, i64::try_from(bytes.len()).unwrap_or(i64::MAX));
+            to.put_slice(bytes);
+        }
+    }
+}
+
 fn put_varint(to: &mut BytesMut, value: i64) {
     let mut rest = ((value << 1) ^ (value >> 63)).cast_unsigned();
     while rest >= 0x80 {
@@ -145,18 +165,25 @@ pub fn now_ms() -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kafka_protocol::protocol::StrBytes;
     use kafka_protocol::records::RecordBatchDecoder;
 
     #[test]
     fn a_batch_made_here_is_read_by_others() {
         let values: [&[u8]; 3] = [b"a", b"", &[7; 300]];
-        let mut bytes = Draft::of_values(1_000, &values).from_producer(5, 1, 70).build();
-        assert_eq!(bytes.len(), HEADER + Draft::of_values(0, &values).encode_records().len());
+        // That crate cannot read a header without a value.
+        let headers = [("a", Some(&b"1"[..])), ("b", Some(b""))];
+        let draft = Draft::of_values(1_000, &values).from_producer(5, 1, 70).with_headers(&headers);
+        let mut bytes = draft.build();
+        assert_eq!(bytes.len(), HEADER + draft.encode_records().len());
         let read = RecordBatchDecoder::decode(&mut bytes).unwrap();
         let got: Vec<&[u8]> = read.records.iter().map(|r| r.value.as_deref().unwrap()).collect();
         assert_eq!(got, values);
         let last = &read.records[2];
         assert_eq!((last.producer_id, last.producer_epoch, last.sequence, last.offset), (5, 1, 72, 2));
         assert_eq!(last.timestamp, 1_000);
+        let header =
+            |name: &'static str| last.headers.get(&StrBytes::from_static_str(name)).unwrap().as_deref();
+        assert_eq!((header("a"), header("b")), (Some(&b"1"[..]), Some(&b""[..])));
     }
 }

@@ -187,7 +187,10 @@ impl Client {
     }
 
     /// Runs the client's own program and returns what it printed.
-    fn program(self, arguments: &[&str]) -> Result<String> {
+    ///
+    /// # Errors
+    /// When the program fails, or the client has none.
+    pub fn program(self, arguments: &[&str]) -> Result<String> {
         let (cache, clients) = (cache::folder()?, cache::workspace().join("tests/clients"));
         let mut command = match self {
             Self::Python(module) => {

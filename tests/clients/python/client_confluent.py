@@ -2,7 +2,7 @@
 
 import sys
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, TIMESTAMP_LOG_APPEND_TIME, Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from values import records, show
@@ -15,7 +15,7 @@ def create(bootstrap, topic, partitions):
         future.result(30)
 
 
-def produce(bootstrap, topic, codec, count):
+def produce(bootstrap, topic, codec, count, headers=None):
     failures = []
     producer = Producer({"bootstrap.servers": bootstrap, "compression.type": codec, "linger.ms": 20})
 
@@ -24,13 +24,19 @@ def produce(bootstrap, topic, codec, count):
             failures.append(error)
 
     for key, value in records(codec, int(count)):
-        producer.produce(topic, key=key, value=value, on_delivery=delivered)
+        producer.produce(topic, key=key, value=value, headers=headers, on_delivery=delivered)
     left = producer.flush(60)
     if left or failures:
         sys.exit(f"{left} records not delivered, failures: {failures[:3]}")
 
 
-def consume(bootstrap, topic, partition, end):
+def produce_headers(bootstrap, topic, codec, count):
+    """As produce, with headers of every kind: a name that stands twice, empty, null, beyond ASCII."""
+    headers = [("trace", codec.encode()), ("empty", b""), ("none", None), ("größe", b"\xff"), ("trace", b"2")]
+    produce(bootstrap, topic, codec, count, headers)
+
+
+def messages(bootstrap, topic, partition, end):
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -48,10 +54,31 @@ def consume(bootstrap, topic, partition, end):
             sys.exit(f"nothing came after offset {position}")
         if message.error():
             sys.exit(str(message.error()))
-        show(message.offset(), message.key(), message.value())
+        yield message
         position = message.offset() + 1
     consumer.close()
 
 
+def consume(bootstrap, topic, partition, end):
+    for message in messages(bootstrap, topic, partition, end):
+        show(message.offset(), message.key(), message.value())
+
+
+def consume_all(bootstrap, topic, partition, end):
+    """One line a record with all that the library tells of it."""
+    for message in messages(bootstrap, topic, partition, end):
+        kind, timestamp = message.timestamp()
+        kind = "LogAppendTime" if kind == TIMESTAMP_LOG_APPEND_TIME else "CreateTime"
+        facts = [message.offset(), message.leader_epoch(), kind, timestamp]
+        print(*facts, message.headers(), message.key(), message.value(), sep="\t")
+
+
 if __name__ == "__main__":
-    {"create": create, "produce": produce, "consume": consume}[sys.argv[1]](*sys.argv[2:])
+    commands = {
+        "create": create,
+        "produce": produce,
+        "produce-headers": produce_headers,
+        "consume": consume,
+        "consume-all": consume_all,
+    }
+    commands[sys.argv[1]](*sys.argv[2:])

@@ -53,6 +53,11 @@ impl<'a> Report<'a> {
         }
     }
 
+    /// Says that the file has nothing to print or to check.
+    pub(super) fn empty(&mut self) -> io::Result<()> {
+        self.note(&format!("{} is empty.", self.file))
+    }
+
     /// Says that the file passed a check that prints nothing else, if it did.
     pub(super) fn passed(&mut self) -> io::Result<()> {
         if self.faults > 0 {
