@@ -5,6 +5,7 @@
 //! above the recovery point bring theirs back when they are read again.
 
 use std::io;
+use std::sync::{Arc, RwLock};
 
 use kernel::epochs::EpochHistory;
 
@@ -12,6 +13,10 @@ use crate::disk::atomic::Durability;
 use crate::epoch_checkpoint::write_epochs;
 use crate::names::LEADER_EPOCH_CHECKPOINT;
 use crate::segment::SegmentDir;
+use crate::sync::{read, write};
+
+/// The epochs as everybody may read them, whatever the writer of the log is doing.
+pub(super) type SharedEpochs = Arc<RwLock<EpochHistory>>;
 
 /// The epochs, and what their file says.
 ///
@@ -19,7 +24,7 @@ use crate::segment::SegmentDir;
 /// the next load cuts them again. So an idle log is not written to when a broker starts.
 #[derive(Debug)]
 pub(super) struct EpochFile {
-    history: EpochHistory,
+    history: SharedEpochs,
     /// `None`: not what it should be, or unknown.
     on_disk: Option<EpochHistory>,
     unsynced: bool,
@@ -28,11 +33,12 @@ pub(super) struct EpochFile {
 impl EpochFile {
     /// Epochs of a log whose file says `on_disk`.
     pub(super) fn loaded(history: EpochHistory, on_disk: Option<EpochHistory>) -> Self {
-        Self { history, on_disk, unsynced: false }
+        Self { history: Arc::new(RwLock::new(history)), on_disk, unsynced: false }
     }
 
-    pub(super) fn history(&self) -> &EpochHistory {
-        &self.history
+    /// The epochs, to be read by others; only this changes them.
+    pub(super) fn shared(&self) -> SharedEpochs {
+        self.history.clone()
     }
 
     /// Makes a change; if it says that it changed something, the file follows.
@@ -41,7 +47,7 @@ impl EpochFile {
         dir: &SegmentDir,
         change: impl FnOnce(&mut EpochHistory) -> bool,
     ) -> io::Result<bool> {
-        let changed = change(&mut self.history);
+        let changed = change(&mut write(&self.history));
         if changed {
             self.write(dir)?;
         }
@@ -50,14 +56,15 @@ impl EpochFile {
 
     /// Replaces the file, unless it says the same.
     pub(super) fn write(&mut self, dir: &SegmentDir) -> io::Result<()> {
-        if self.on_disk.as_ref() == Some(&self.history) {
+        let history = read(&self.history).clone();
+        if self.on_disk.as_ref() == Some(&history) {
             return Ok(());
         }
         let path = dir.path.get().join(LEADER_EPOCH_CHECKPOINT);
         self.on_disk = None;
         self.unsynced = true;
-        write_epochs(&**dir.files.disk(), &path, self.history.entries(), Durability::Deferred)?;
-        self.on_disk = Some(self.history.clone());
+        write_epochs(&**dir.files.disk(), &path, history.entries(), Durability::Deferred)?;
+        self.on_disk = Some(history);
         Ok(())
     }
 

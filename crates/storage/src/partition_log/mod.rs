@@ -52,7 +52,7 @@ use crate::disk::handles::FileCache;
 use crate::log_config::LogConfig;
 use crate::segment::{MAX_SEGMENT_BYTES, Segment, SegmentConfig, SegmentDir, SegmentError};
 use crate::sync::{lock, read as read_lock, write as write_lock};
-use epoch_file::EpochFile;
+use epoch_file::{EpochFile, SharedEpochs};
 use positions::Published;
 use snapshots::Snapshots;
 use topic_id::TopicIdFile;
@@ -78,6 +78,8 @@ pub struct PartitionLog {
     /// All segments by rising base offset; never empty. The last one is active.
     segments: RwLock<Vec<Arc<Segment>>>,
     writer: Mutex<Writer>,
+    /// The leader epochs, changed by the writer.
+    epochs: SharedEpochs,
     /// Held during a flush, so that no flush reports files as durable that another is still syncing.
     flushing: Mutex<()>,
     /// Why this log alone is out of service.

@@ -12,7 +12,7 @@ use super::positions::LogEnd;
 use super::{LogError, PartitionLog, Positions, Writer};
 use crate::dir_health::StorageError;
 use crate::segment::{Segment, SegmentError};
-use crate::sync::lock;
+use crate::sync::{lock, read};
 use crate::txn_index::AbortedTxn;
 
 /// A batch as the rules of producers see it; `None` if it names no producer.
@@ -137,23 +137,23 @@ impl PartitionLog {
     }
 
     /// Where a leader epoch ends: the largest known epoch at or below it and its end (exclusive), both -1 if
-    /// that is undefined.
+    /// that is undefined. Waits for no append: a leader is asked by its followers with every fetch.
     pub fn end_offset_for_epoch(&self, epoch: LeaderEpoch) -> (LeaderEpoch, Offset) {
-        let writer = lock(&self.writer);
-        let end = writer.epochs.history().end_offset_for(epoch, self.positions().log_end);
+        // An epoch is entered before its first record, so this end never reaches into an epoch that is not seen yet.
+        let log_end = self.positions().log_end;
+        let end = read(&self.epochs).end_offset_for(epoch, log_end);
         (end.epoch, end.end)
     }
 
     /// The latest leader epoch of the log; -1 if none is known.
     pub fn latest_epoch(&self) -> LeaderEpoch {
-        let latest = lock(&self.writer).epochs.history().latest();
-        latest.map_or(LeaderEpoch::UNKNOWN, |entry| entry.epoch)
+        read(&self.epochs).latest().map_or(LeaderEpoch::UNKNOWN, |entry| entry.epoch)
     }
 
     /// The leader epoch of the first offset; -1 if the epochs do not reach that far back.
     pub fn earliest_epoch(&self) -> LeaderEpoch {
         let log_start = self.positions().log_start;
-        let earliest = lock(&self.writer).epochs.history().earliest();
+        let earliest = read(&self.epochs).earliest();
         earliest.filter(|entry| entry.start <= log_start).map_or(LeaderEpoch::UNKNOWN, |entry| entry.epoch)
     }
 

@@ -181,6 +181,7 @@ impl PartitionLog {
             truncations: 0,
             closed: false,
         };
+        let epochs = writer.epochs.shared();
         Arc::new_cyclic(|this| Self {
             partition,
             dir,
@@ -189,6 +190,7 @@ impl PartitionLog {
             published: Published::new(positions, end),
             segments: RwLock::new(segments),
             writer: Mutex::new(writer),
+            epochs,
             flushing: Mutex::new(()),
             failure: OnceLock::new(),
             this: this.clone(),

@@ -165,7 +165,7 @@ fn check_content(told: &Told, mode: CrashMode, log: &Arc<PartitionLog>) {
 fn check_state(log: &Arc<PartitionLog>, mode: CrashMode) {
     let all = log.all();
     let writer = lock(&log.writer);
-    let history = writer.epochs.history();
+    let history = read_lock(&log.epochs).clone();
     let log_start = log.positions().log_start;
     for batch in &all {
         let epoch = history.epoch_of(batch.header.base_offset.max(log_start));

@@ -259,5 +259,5 @@ fn segment_bases(log: &PartitionLog) -> Vec<i64> {
 }
 
 fn epochs(log: &PartitionLog) -> Vec<(i32, i64)> {
-    lock(&log.writer).epochs.history().entries().iter().map(|entry| (entry.epoch.0, entry.start.0)).collect()
+    read_lock(&log.epochs).entries().iter().map(|entry| (entry.epoch.0, entry.start.0)).collect()
 }

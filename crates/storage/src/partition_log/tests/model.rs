@@ -263,8 +263,7 @@ impl Run {
 
     /// The history names the epoch of every batch, and rises.
     fn check_epochs(&self, all: &[Batch]) {
-        let writer = lock(&self.log.writer);
-        let history = writer.epochs.history();
+        let history = read_lock(&self.log.epochs).clone();
         for batch in all {
             let at = batch.header.base_offset.max(Offset(self.model.log_start));
             assert_eq!(
