@@ -67,8 +67,6 @@ pub struct TopicImage {
     pub id: TopicId,
     /// The partitions by index.
     pub partitions: BTreeMap<i32, PartitionImage>,
-    /// The configs set on this topic, as stored.
-    pub configs: BTreeMap<String, String>,
 }
 
 /// The whole picture.

@@ -5,13 +5,15 @@
 //! may block), work that may block for long goes to the [`Executor`].
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicI32, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
+use kernel::controller::Controller;
+use kernel::controller::settings::Settings;
 use kernel::metadata_image::MetadataImage;
-use metadata::store::Store;
+use metadata::store::{SessionId, Store};
 use storage::log_config::LogConfig;
 use storage::log_dirs::LogDirs;
 use wire::types::{BrokerEpoch, BrokerId, ControllerEpoch, LeaderEpoch, Now, TopicId};
@@ -24,9 +26,16 @@ use crate::control::Control;
 use crate::delayed::{Timers, Wake};
 use crate::drive::alter_partition::AlterPartitions;
 use crate::drive::auto_create::InFlight;
+use crate::drive::config_changes::ConfigChanges;
+use crate::drive::controlled_shutdown;
+use crate::drive::controller::ControllerDriver;
+use crate::drive::features::FeaturesCache;
 use crate::drive::housekeeping::Schedule;
+use crate::drive::image_waits::ImageWaits;
 use crate::drive::producer_ids::ProducerIds;
+use crate::drive::session::StoreEvents;
 use crate::drive::start::Membership;
+use crate::drive::start::register::Registration;
 use crate::jobs::{self, Executor};
 use crate::metrics::{self, Metrics};
 use crate::partitions::Partitions;
@@ -44,6 +53,8 @@ pub enum BrokerState {
     Recovery = 2,
     /// Serving.
     Running = 3,
+    /// Handing leaderships over.
+    PendingControlledShutdown = 6,
     /// Closing logs.
     ShuttingDown = 7,
 }
@@ -52,6 +63,8 @@ pub enum BrokerState {
 pub struct Environment {
     /// The metadata store, open.
     pub store: Arc<dyn Store>,
+    /// Where the store's session sends its events.
+    pub store_events: Arc<StoreEvents>,
     /// The clock.
     pub clock: Arc<dyn Clock>,
     /// Where work that blocks is done.
@@ -87,9 +100,13 @@ pub struct Broker {
     state: AtomicU8,
     control: Control,
     alter_partition: AlterPartitions,
+    controller: ControllerDriver,
+    image_waits: ImageWaits,
+    config_changes: ConfigChanges,
     peers: Arc<dyn Peers>,
-    controller_epoch: AtomicI32,
-    features_epoch: i64,
+    registration: Registration,
+    session: Mutex<SessionId>,
+    features: FeaturesCache,
 }
 
 /// What the start has found out, besides the environment.
@@ -99,8 +116,8 @@ pub(crate) struct Found {
     pub(crate) image: MetadataImage,
     /// The czxid of the broker's registration.
     pub(crate) broker_epoch: BrokerEpoch,
-    pub(crate) controller_epoch: ControllerEpoch,
-    pub(crate) features_epoch: i64,
+    /// What the broker tells of itself.
+    pub(crate) registration: Registration,
 }
 
 impl Broker {
@@ -108,6 +125,7 @@ impl Broker {
         let mut random = fastrand::Rng::with_seed(environment.seed);
         let slots = config.max_incremental_fetch_session_cache_slots;
         let now = environment.clock.now();
+        let settings = controller_settings(&config, found.id);
         Self {
             id: found.id,
             schedule: Schedule::new(&config, now),
@@ -126,11 +144,15 @@ impl Broker {
             metrics: Metrics::default(),
             random: Mutex::new(random),
             state: AtomicU8::new(BrokerState::Starting as u8),
-            control: Control::new(found.broker_epoch, found.controller_epoch),
+            control: Control::new(found.broker_epoch, ControllerEpoch(0)),
             alter_partition: AlterPartitions::default(),
+            controller: ControllerDriver::new(Controller::new(settings)),
+            image_waits: ImageWaits::default(),
+            config_changes: ConfigChanges::default(),
             peers: environment.peers,
-            controller_epoch: AtomicI32::new(found.controller_epoch.0),
-            features_epoch: found.features_epoch,
+            registration: found.registration,
+            session: Mutex::default(),
+            features: FeaturesCache::default(),
         }
     }
 
@@ -164,8 +186,10 @@ impl Broker {
         self.timers.on_earlier_deadline(Box::new(hook));
     }
 
-    /// Closes the logs and writes the marks of a clean shutdown; the store is closed last.
+    /// Hands leaderships over, closes the logs and writes the marks of a clean shutdown; the store is closed last.
     pub fn shut_down(self: &Arc<Self>) {
+        self.set_state(BrokerState::PendingControlledShutdown);
+        controlled_shutdown::hand_over(self);
         self.set_state(BrokerState::ShuttingDown);
         for waiter in self.timers.take_expired(i64::MAX - 1) {
             waiter.wake(self, Wake::Expired);
@@ -247,17 +271,42 @@ impl Broker {
         &self.metrics
     }
 
-    pub(crate) fn controller_epoch(&self) -> ControllerEpoch {
-        ControllerEpoch(self.controller_epoch.load(Ordering::Relaxed))
+    /// What is known of the cluster's features.
+    pub(crate) fn features(&self) -> &FeaturesCache {
+        &self.features
     }
 
-    /// The version of the features node, -1 if there is none.
-    pub(crate) fn features_epoch(&self) -> i64 {
-        self.features_epoch
+    /// What the broker tells the cluster of itself.
+    pub(crate) fn registration(&self) -> &Registration {
+        &self.registration
+    }
+
+    /// The session under which the broker is registered.
+    pub(crate) fn session(&self) -> SessionId {
+        *self.session.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn session_began(&self, session: SessionId) {
+        *self.session.lock().unwrap_or_else(PoisonError::into_inner) = session;
     }
 
     pub(crate) fn is_controller(&self) -> bool {
-        self.image.load().controller() == Some(self.id)
+        self.controller.is_active()
+    }
+
+    /// The controller that this broker holds, in office or not.
+    pub(crate) fn controller(&self) -> &ControllerDriver {
+        &self.controller
+    }
+
+    /// The requests that wait for the picture to change.
+    pub(crate) fn image_waits(&self) -> &ImageWaits {
+        &self.image_waits
+    }
+
+    /// How far the changes of configs are followed.
+    pub(crate) fn config_changes(&self) -> &ConfigChanges {
+        &self.config_changes
     }
 
     /// Replaces the picture by what `change` makes of it.
@@ -326,6 +375,15 @@ impl Broker {
     /// How many log directories have failed.
     pub(crate) fn offline_log_dirs(&self) -> usize {
         self.log_dirs.offline_count()
+    }
+}
+
+fn controller_settings(config: &KafkaConfig, id: BrokerId) -> Settings {
+    Settings {
+        broker_id: id,
+        release: config.inter_broker_protocol_version,
+        inter_broker_listener: config.listeners.inter_broker.clone(),
+        unclean_leader_election_enable: config.log_config(&BTreeMap::new()).unclean_leader_election_enable,
     }
 }
 

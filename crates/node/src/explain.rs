@@ -1,6 +1,7 @@
 //! What an operator may ask of a running broker: why a partition is as it is, and what its start recovered.
 
 use serde_json::{Value, json};
+use wire::types::TopicPartition;
 
 use crate::broker::Broker;
 use crate::partition::Role;
@@ -50,6 +51,7 @@ impl Broker {
             "isr": it.isr.iter().map(|id| id.0).collect::<Vec<_>>(),
             "state": why,
             "log": local.unwrap_or(Value::Null),
+            "history": self.controller().history(&TopicPartition::new(topic, partition)),
         });
         Some(text.to_string())
     }

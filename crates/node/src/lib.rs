@@ -18,4 +18,5 @@ mod partitions;
 pub mod peers;
 mod refusal;
 
+pub use drive::session::StoreEvents;
 pub use drive::start::{Membership, StartError, start};

@@ -3,9 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use kernel::metadata_image::{PartitionImage, TopicImage};
 use kernel::replica::control::Local;
-use kernel::replica::leader::Leadership;
 use storage::log_dirs::CreateError;
 use storage::partition_log::LogError;
 use wire::error_code::ErrorCode;
@@ -138,43 +136,6 @@ impl Broker {
             Arc::new(Partition::new(name.clone(), topic_id, log, self.metrics().topic(&name.topic)));
         self.partitions().insert(partition.clone());
         Ok(partition)
-    }
-
-    /// Leads a partition that this broker itself has decided to lead. A partition that is hosted already stays the one
-    /// at which produces queue and requests wait.
-    pub(crate) fn become_leader(
-        self: &Arc<Self>,
-        name: &TopicPartition,
-        topic: &TopicImage,
-        it: &PartitionImage,
-        is_new: bool,
-    ) {
-        let hosted = self.hosted(name).map_or_else(|| self.host(name, topic.id, &topic.configs, is_new), Ok);
-        // An error is logged where it happens, and the partition stays offline.
-        let Ok(partition) = hosted else { return };
-        let leadership = Leadership {
-            leader_epoch: it.leader_epoch,
-            partition_epoch: it.partition_epoch,
-            controller_epoch: it.controller_epoch,
-            replicas: it.replicas.clone(),
-            adding: Vec::new(),
-            removing: Vec::new(),
-            isr: it.isr.clone(),
-        };
-        if let Err(error) = partition.become_leader(self, leadership) {
-            tracing::error!(partition = %name, %error, "the leader epoch cannot be recorded");
-        }
-    }
-
-    /// Stops serving a topic and removes its logs.
-    pub(crate) fn stop_partitions(self: &Arc<Self>, topic: &TopicImage) {
-        let name = |index: &i32| TopicPartition { topic: topic.name.clone(), partition: *index };
-        let names: Vec<_> = topic.partitions.keys().map(name).collect();
-        for (name, removed) in names.iter().zip(self.remove_replicas(&names)) {
-            if let Err(error) = removed {
-                tracing::error!(partition = %name, %error, "the log of a deleted partition cannot be removed");
-            }
-        }
     }
 
     /// Stops serving these replicas and removes their logs. The results are in the order of the names; a replica that

@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use bytes::Bytes;
 use net::peer_link::LinkCounters;
 use net::{ConnectionInfo, FrameHandler};
+use node::StoreEvents;
 use node::broker::{Broker, BrokerState, Environment};
 use node::call::{self, Connection};
 use node::clock::{Clock, SystemClock};
@@ -46,13 +47,15 @@ pub fn serve(config: KafkaConfig) -> Result<(), RunError> {
 
 fn start(config: KafkaConfig, bound: &[Bound]) -> Result<BrokerNode, String> {
     // A broker that is alone is told of no change that it has not made itself.
-    let OpenStore { store, membership, held } = store::open(&config, Arc::new(|_| {}))?;
+    let store_events = Arc::new(StoreEvents::default());
+    let OpenStore { store, membership, held } = store::open(&config, store_events.sink())?;
     let pool = Pool::start("jobs", JOB_THREADS, JOB_QUEUE).map_err(|error| error.to_string())?;
     let endpoints = endpoints(&config, bound);
     let peers = Arc::new(TcpPeers::new(Handle::current(), PeerSettings::from_config(&config)));
     let peer_counters = peers.counters();
     let environment = Environment {
         store,
+        store_events,
         membership,
         clock: Arc::new(SystemClock::new()),
         executor: Arc::new(Threads(pool)),
@@ -221,6 +224,7 @@ impl Node for BrokerNode {
             (BrokerState::Starting, "starting"),
             (BrokerState::Recovery, "recovering logs"),
             (BrokerState::Running, "running"),
+            (BrokerState::PendingControlledShutdown, "handing leaderships over"),
             (BrokerState::ShuttingDown, "shutting down"),
         ];
         let name = names.iter().find(|(it, _)| *it as u8 == state).map_or("unknown", |(_, name)| name);

@@ -5,7 +5,6 @@ fn topic(name: &str, id: u8) -> TopicImage {
         name: name.into(),
         id: TopicId([id; 16]),
         partitions: BTreeMap::new(),
-        configs: BTreeMap::new(),
     }
 }
 

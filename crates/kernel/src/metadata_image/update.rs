@@ -32,8 +32,7 @@ pub struct TopicUpdate {
 }
 
 impl MetadataImage {
-    /// The image after an update. Partitions and topics that it does not name stay as they are, and so do the configs of
-    /// those that it does.
+    /// The image after an update. Partitions and topics that it does not name stay as they are.
     #[must_use]
     pub fn updated(mut self, update: MetadataUpdate) -> Self {
         self.controller = update.controller;
@@ -76,7 +75,6 @@ fn empty(name: &TopicName) -> TopicImage {
         name: name.clone(),
         id: TopicId::ZERO,
         partitions: BTreeMap::new(),
-        configs: BTreeMap::new(),
     }
 }
 
@@ -168,13 +166,10 @@ mod tests {
     }
 
     #[test]
-    fn an_image_that_is_held_does_not_change_and_configs_stay() {
-        let configs = BTreeMap::from([("retention.ms".to_owned(), "5".to_owned())]);
-        let mut topic = TopicImage::clone(image().topic("t").unwrap());
-        topic.configs.clone_from(&configs);
-        let held = image().with_topics([topic]);
+    fn an_image_that_is_held_does_not_change() {
+        let held = image();
         let next = held.clone().updated(of_topic(ID, &[(0, partition(2, 9))]));
         assert_eq!(held.partition("t", 0), Some(&partition(1, 4)));
-        assert_eq!(next.topic("t").map(|topic| &topic.configs), Some(&configs));
+        assert_eq!(next.partition("t", 0), Some(&partition(2, 9)));
     }
 }

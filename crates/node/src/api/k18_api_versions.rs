@@ -29,7 +29,7 @@ pub(crate) fn handle(broker: &Arc<Broker>, call: &Call, request: ApiVersionsRequ
     }
     ApiVersionsResponse {
         api_keys: SERVED.iter().map(|key| entry(*key)).collect(),
-        finalized_features_epoch: broker.features_epoch(),
+        finalized_features_epoch: broker.features().epoch(),
         ..ApiVersionsResponse::default()
     }
 }

@@ -17,7 +17,7 @@ use super::{Answer, doubled};
 use crate::broker::Broker;
 use crate::config::TopicConfigError;
 use crate::drive::gather::Gather;
-use crate::drive::topics::{self, NewTopic};
+use crate::drive::topics::{self, Created, NewTopic};
 use crate::refusal::Refusal;
 
 /// Answers a CreateTopics request once every topic is there or refused.
@@ -27,7 +27,7 @@ pub(crate) fn handle(broker: &Arc<Broker>, answer: Answer, request: CreateTopics
     }
     let doubled = doubled(request.topics.iter().map(|topic| topic.name.clone()));
     let image = broker.image();
-    let timed_out = request.timeout_ms <= 0;
+    let timeout_ms = request.timeout_ms;
     let validate_only = request.validate_only;
     let count = request.topics.len();
     let gather = Gather::new(count, move |results: Vec<CreatableTopicResult>| {
@@ -45,14 +45,14 @@ pub(crate) fn handle(broker: &Arc<Broker>, answer: Answer, request: CreateTopics
             Ok(new) => {
                 let (gather, created_as) = (gather.clone(), new.clone());
                 let broker_then = broker.clone();
-                topics::create(broker, new, move |outcome| {
+                topics::create(broker, new, timeout_ms, move |outcome| {
                     gather.put(
                         at,
                         match outcome {
-                            Ok(topic_id) if timed_out => {
-                                CreatableTopicResult { topic_id, ..failed(&topic, &Refusal::timed_out()) }
+                            Ok(Created { id, in_time: false }) => {
+                                CreatableTopicResult { topic_id: id, ..failed(&topic, &Refusal::timed_out()) }
                             }
-                            Ok(id) => created(&broker_then, &created_as, id),
+                            Ok(Created { id, .. }) => created(&broker_then, &created_as, id),
                             Err(refusal) => failed(&topic, &refusal),
                         },
                     );

@@ -30,7 +30,7 @@ pub(crate) fn handle(broker: &Arc<Broker>, answer: Answer, request: DeleteTopics
     if let Some(error) = refuse_all(broker, &named, version) {
         return answer.send(&response(named.iter().map(|topic| result(topic, &Err(Refusal::code(error))))));
     }
-    let timed_out = request.timeout_ms <= 0;
+    let timeout_ms = request.timeout_ms;
     let image = broker.image();
     let gather = Gather::new(named.len(), move |results: Vec<DeletableTopicResult>| {
         answer.send(&response(results));
@@ -48,8 +48,7 @@ pub(crate) fn handle(broker: &Arc<Broker>, answer: Answer, request: DeleteTopics
                     continue;
                 }
                 let gather = gather.clone();
-                topics::delete(broker, found, move |outcome| {
-                    let outcome = if timed_out { outcome.and(Err(Refusal::timed_out())) } else { outcome };
+                topics::delete(broker, &found.name, timeout_ms, move |outcome| {
                     gather.put(at, result(&told, &outcome));
                 });
             }

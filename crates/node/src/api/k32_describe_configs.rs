@@ -12,22 +12,31 @@ use wire::messages::describe_configs_response::{
 };
 use wire::messages::{DescribeConfigsRequest, DescribeConfigsResponse};
 
+use super::Answer;
 use crate::broker::Broker;
-use crate::call::Call;
 use crate::config::describe::{ConfigEntry, DynamicConfigs, Source, Synonym, select};
 use crate::config::describe_resource::{Described, describe_resource, is_known_type};
 use crate::config::resource::{BROKER_LOGGER, ResourceError};
+use crate::drive::topic_configs::{self, TopicConfigs};
 
 /// Answers a DescribeConfigs request.
-pub(crate) fn handle(
-    broker: &Arc<Broker>,
-    call: &Call,
-    request: DescribeConfigsRequest,
+pub(crate) fn handle(broker: &Arc<Broker>, answer: Answer, request: DescribeConfigsRequest) {
+    let names: Vec<_> = request.resources.iter().map(|resource| resource.resource_name.clone()).collect();
+    let then = broker.clone();
+    topic_configs::read(broker, names.iter().map(Str::as_str), move |configs| {
+        let response = respond(&then, answer.call().version(), &request, &configs);
+        answer.send(&response);
+    });
+}
+
+fn respond(
+    broker: &Broker,
+    version: i16,
+    request: &DescribeConfigsRequest,
+    topics: &TopicConfigs,
 ) -> DescribeConfigsResponse {
     let results = if request.resources.iter().all(|resource| is_known_type(resource.resource_type)) {
-        let answer =
-            |resource: &DescribeConfigsResource| describe(broker, call.version(), &request, resource);
-        request.resources.iter().map(answer).collect()
+        request.resources.iter().map(|it| describe(broker, version, request, it, topics)).collect()
     } else {
         let error = ResourceError::code(ErrorCode::InvalidRequest);
         let text = Str::from(error.code.message());
@@ -42,13 +51,13 @@ fn describe(
     version: i16,
     request: &DescribeConfigsRequest,
     resource: &DescribeConfigsResource,
+    topics: &TopicConfigs,
 ) -> DescribeConfigsResult {
-    let image = broker.image();
     let described = Described {
         config: broker.config(),
         broker_id: broker.id().0,
         dynamic: &DynamicConfigs::default(),
-        topic: &|name| image.topic(name).map(|topic| topic.configs.clone()),
+        topic: &|name| topics.get(name).cloned(),
         log_level: log_level(),
     };
     match describe_resource(resource.resource_type, &resource.resource_name, &described) {

@@ -13,10 +13,18 @@ use crate::broker::Broker;
 use crate::config::alter::{self, Alteration, Change, Current, Plan, Way};
 use crate::config::resource::ResourceError;
 use crate::drive::gather::Gather;
-use crate::drive::topic_configs;
+use crate::drive::topic_configs::{self, TopicConfigs};
 
 /// Answers an AlterConfigs request once every resource is altered or refused.
 pub(crate) fn handle(broker: &Arc<Broker>, answer: Answer, request: AlterConfigsRequest) {
+    let names: Vec<_> = request.resources.iter().map(|resource| resource.resource_name.clone()).collect();
+    let then = broker.clone();
+    topic_configs::read(broker, names.iter().map(Str::as_str), move |configs| {
+        alter(&then, answer, &request, &configs);
+    });
+}
+
+fn alter(broker: &Arc<Broker>, answer: Answer, request: &AlterConfigsRequest, topics: &TopicConfigs) {
     let wanted = request.resources.iter().map(|resource| Alteration {
         resource_type: resource.resource_type,
         resource_name: &resource.resource_name,
@@ -31,7 +39,7 @@ pub(crate) fn handle(broker: &Arc<Broker>, answer: Answer, request: AlterConfigs
             .collect(),
     });
     let wanted: Vec<_> = wanted.collect();
-    carry_out(broker, Way::Replace, request.validate_only, &wanted, move |outcomes| {
+    carry_out(broker, Way::Replace, request.validate_only, &wanted, topics, move |outcomes| {
         let responses = outcomes.into_iter().map(|outcome| AlterConfigsResourceResponse {
             error_code: outcome.error_code,
             error_message: outcome.error_message,
@@ -74,13 +82,13 @@ pub(super) fn carry_out(
     way: Way,
     validate_only: bool,
     wanted: &[Alteration<'_>],
+    topics: &TopicConfigs,
     then: impl FnOnce(Vec<Altered>) + Send + 'static,
 ) {
-    let image = broker.image();
     let current = Current {
         config: broker.config(),
         broker_id: broker.id().0,
-        topic: &|name| image.topic(name).map(|topic| topic.configs.clone()),
+        topic: &|name| topics.get(name).cloned(),
     };
     let plans = alter::plan(way, wanted, &current);
     let gather = Gather::new(wanted.len(), then);

@@ -24,7 +24,7 @@ pub(crate) fn handle(broker: &Arc<Broker>, answer: Answer, request: CreatePartit
         return answer.send(&response(request.topics.iter().map(|topic| result(&topic.name, &refused))));
     }
     let doubled = doubled(request.topics.iter().map(|topic| topic.name.clone()));
-    let (timed_out, validate_only) = (request.timeout_ms <= 0, request.validate_only);
+    let (timeout_ms, validate_only) = (request.timeout_ms, request.validate_only);
     let image = broker.image();
     let gather = Gather::new(request.topics.len(), move |results: Vec<CreatePartitionsTopicResult>| {
         answer.send(&response(results));
@@ -45,8 +45,7 @@ pub(crate) fn handle(broker: &Arc<Broker>, answer: Answer, request: CreatePartit
             Ok(_) if validate_only => gather.put(at, result(&topic.name, &Ok(()))),
             Ok((current, added)) => {
                 let gather = gather.clone();
-                topics::add_partitions(broker, &current, added, move |outcome| {
-                    let outcome = if timed_out { outcome.and(Err(Refusal::timed_out())) } else { outcome };
+                topics::add_partitions(broker, &current.name, added, timeout_ms, move |outcome| {
                     gather.put(at, result(&topic.name, &outcome));
                 });
             }

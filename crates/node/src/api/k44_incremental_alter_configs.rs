@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use wire::Str;
 use wire::messages::incremental_alter_configs_response::AlterConfigsResourceResponse;
 use wire::messages::{IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse};
 
@@ -9,9 +10,23 @@ use super::Answer;
 use super::k33_alter_configs::carry_out;
 use crate::broker::Broker;
 use crate::config::alter::{Alteration, Change, Way};
+use crate::drive::topic_configs::{self, TopicConfigs};
 
 /// Answers an IncrementalAlterConfigs request once every resource is altered or refused.
 pub(crate) fn handle(broker: &Arc<Broker>, answer: Answer, request: IncrementalAlterConfigsRequest) {
+    let names: Vec<_> = request.resources.iter().map(|resource| resource.resource_name.clone()).collect();
+    let then = broker.clone();
+    topic_configs::read(broker, names.iter().map(Str::as_str), move |configs| {
+        alter(&then, answer, &request, &configs);
+    });
+}
+
+fn alter(
+    broker: &Arc<Broker>,
+    answer: Answer,
+    request: &IncrementalAlterConfigsRequest,
+    topics: &TopicConfigs,
+) {
     let wanted = request.resources.iter().map(|resource| Alteration {
         resource_type: resource.resource_type,
         resource_name: &resource.resource_name,
@@ -26,7 +41,7 @@ pub(crate) fn handle(broker: &Arc<Broker>, answer: Answer, request: IncrementalA
             .collect(),
     });
     let wanted: Vec<_> = wanted.collect();
-    carry_out(broker, Way::Incremental, request.validate_only, &wanted, move |outcomes| {
+    carry_out(broker, Way::Incremental, request.validate_only, &wanted, topics, move |outcomes| {
         let responses = outcomes.into_iter().map(|outcome| AlterConfigsResourceResponse {
             error_code: outcome.error_code,
             error_message: outcome.error_message,

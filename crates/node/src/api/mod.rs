@@ -12,6 +12,7 @@ mod k03_metadata;
 mod k04_leader_and_isr;
 mod k05_stop_replica;
 mod k06_update_metadata;
+mod k07_controlled_shutdown;
 mod k18_api_versions;
 mod k19_create_topics;
 mod k20_delete_topics;
@@ -23,6 +24,7 @@ mod k33_alter_configs;
 mod k35_describe_log_dirs;
 mod k37_create_partitions;
 mod k44_incremental_alter_configs;
+mod k56_alter_partition;
 mod k60_describe_cluster;
 
 use std::collections::BTreeSet;
@@ -41,7 +43,7 @@ use crate::call::{Call, Connection, Outcome, Reply, inline};
 use crate::metrics::RequestTimer;
 
 /// The keys that are served, in ascending order: what ApiVersions tells.
-pub(crate) const SERVED: [ApiKey; 19] = [
+pub(crate) const SERVED: [ApiKey; 21] = [
     ApiKey::Produce,
     ApiKey::Fetch,
     ApiKey::ListOffsets,
@@ -49,6 +51,7 @@ pub(crate) const SERVED: [ApiKey; 19] = [
     ApiKey::LeaderAndIsr,
     ApiKey::StopReplica,
     ApiKey::UpdateMetadata,
+    ApiKey::ControlledShutdown,
     ApiKey::ApiVersions,
     ApiKey::CreateTopics,
     ApiKey::DeleteTopics,
@@ -60,6 +63,7 @@ pub(crate) const SERVED: [ApiKey; 19] = [
     ApiKey::DescribeLogDirs,
     ApiKey::CreatePartitions,
     ApiKey::IncrementalAlterConfigs,
+    ApiKey::AlterPartition,
     ApiKey::DescribeCluster,
 ];
 
@@ -187,17 +191,19 @@ fn route(broker: &Arc<Broker>, key: ApiKey, answer: Answer, body: &mut Decoder) 
         ApiKey::LeaderAndIsr => begin(broker, answer, body, k04_leader_and_isr::handle),
         ApiKey::StopReplica => begin(broker, answer, body, k05_stop_replica::handle),
         ApiKey::UpdateMetadata => begin(broker, answer, body, k06_update_metadata::handle),
+        ApiKey::ControlledShutdown => begin(broker, answer, body, k07_controlled_shutdown::handle),
         ApiKey::ApiVersions => at_once(broker, answer, body, k18_api_versions::handle),
         ApiKey::CreateTopics => begin(broker, answer, body, k19_create_topics::handle),
         ApiKey::DeleteTopics => begin(broker, answer, body, k20_delete_topics::handle),
         ApiKey::DeleteRecords => begin(broker, answer, body, k21_delete_records::handle),
         ApiKey::InitProducerId => begin(broker, answer, body, k22_init_producer_id::handle),
         ApiKey::OffsetForLeaderEpoch => at_once(broker, answer, body, k23_offset_for_leader_epoch::handle),
-        ApiKey::DescribeConfigs => at_once(broker, answer, body, k32_describe_configs::handle),
+        ApiKey::DescribeConfigs => begin(broker, answer, body, k32_describe_configs::handle),
         ApiKey::AlterConfigs => begin(broker, answer, body, k33_alter_configs::handle),
         ApiKey::DescribeLogDirs => at_once(broker, answer, body, k35_describe_log_dirs::handle),
         ApiKey::CreatePartitions => begin(broker, answer, body, k37_create_partitions::handle),
         ApiKey::IncrementalAlterConfigs => begin(broker, answer, body, k44_incremental_alter_configs::handle),
+        ApiKey::AlterPartition => begin(broker, answer, body, k56_alter_partition::handle),
         ApiKey::DescribeCluster => at_once(broker, answer, body, k60_describe_cluster::handle),
         _ => answer.end(Outcome::Close(format!("{} is not served", key.name()))),
     }

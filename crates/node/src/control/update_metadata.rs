@@ -5,6 +5,7 @@ use std::sync::Arc;
 use kernel::metadata_image::MetadataUpdate;
 
 use crate::broker::Broker;
+use crate::drive::image_waits;
 
 /// Obeys a request that the fence has let pass.
 pub(crate) fn obey(broker: &Arc<Broker>, update: MetadataUpdate) {
@@ -16,4 +17,5 @@ pub(crate) fn obey(broker: &Arc<Broker>, update: MetadataUpdate) {
             partition.live_brokers_changed(broker);
         }
     }
+    image_waits::image_changed(broker);
 }

@@ -13,6 +13,9 @@ use crate::broker::Broker;
 /// How many topics may be in creation for clients that merely asked, at once.
 const MAX_IN_FLIGHT: usize = 1000;
 
+/// How long a name counts as in creation, in milliseconds, if its leaders are not seen.
+const AUTO_CREATE_TIMEOUT_MS: i32 = 5_000;
+
 /// The names in creation: a second request for one of them does not begin again.
 #[derive(Debug, Default)]
 pub(crate) struct InFlight(Mutex<BTreeSet<TopicName>>);
@@ -55,13 +58,18 @@ pub(crate) fn create(broker: &Arc<Broker>, name: &str) -> ErrorCode {
         return ErrorCode::UnknownTopicOrPartition;
     }
     let then = broker.clone();
-    topics::create(broker, NewTopic { name: name.clone(), assignment, configs }, move |outcome| {
-        then.creating().leave(&name);
-        if let Err(refusal) = outcome
-            && refusal.code != ErrorCode::TopicAlreadyExists
-        {
-            tracing::warn!(topic = %name, code = refusal.code.name(), "a topic was not created");
-        }
-    });
+    topics::create(
+        broker,
+        NewTopic { name: name.clone(), assignment, configs },
+        AUTO_CREATE_TIMEOUT_MS,
+        move |outcome| {
+            then.creating().leave(&name);
+            if let Err(refusal) = outcome
+                && refusal.code != ErrorCode::TopicAlreadyExists
+            {
+                tracing::warn!(topic = %name, code = refusal.code.name(), "a topic was not created");
+            }
+        },
+    );
     ErrorCode::LeaderNotAvailable
 }

@@ -1,11 +1,10 @@
 //! The start of a broker, from an open store and its directories to the first request.
 //!
-//! Order: identity (cluster id, broker id), logs, registration, controller, topics. A broker on the embedded
-//! store is alone in its cluster: nobody else can hold the controller's node, and its own old ephemerals died
-//! when the store was opened. One of several first makes sure that nobody takes it for in sync who should not, and that
+//! Order: identity (cluster id, broker id), logs, registration, controller. What the broker leads and follows it is told by
+//! the controller, which may be itself. A broker on the embedded store is alone in its cluster, and serves only when it
+//! leads its partitions. One of several first makes sure that nobody takes it for in sync who should not, and that
 //! its id and addresses are nobody else's.
 
-mod alone;
 mod identity;
 mod lost_tail;
 pub(crate) mod register;
@@ -26,14 +25,16 @@ use storage::log_dirs::{LogDirs, LogDirsError, LogDirsOptions};
 use storage::names::CLEAN_SHUTDOWN;
 use wire::types::{BrokerEpoch, BrokerId, Millis, TopicPartition};
 
-use super::isr_shrink;
 use super::log_dir_failure::LogDirFailures;
+use super::{controller, isr_shrink, session};
 use crate::broker::{Broker, BrokerState, Environment, Found};
 use crate::config::KafkaConfig;
 use lost_tail::{LostTail, wait_until_out_of_isrs};
 use register::Registration;
-use stored::StoredTopic;
 use surely::surely;
+
+/// How long a broker that is alone waits for itself: to become controller and to lead its partitions.
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The broker's place in its cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,11 +110,10 @@ pub fn start(config: KafkaConfig, environment: Environment) -> Result<Arc<Broker
     })?;
     let id = surely(&*store, || identity::find_broker_id(&*store, &config, log_dirs.broker_id()))?;
     log_dirs.claim(&cluster_id, id, now)?;
-    let topics = stored::read_topics(&*store)?;
+    let configs = surely(&*store, || stored::read_configs(&*store))?;
     let config_of = |partition: &TopicPartition| {
         let none = BTreeMap::new();
-        let overrides = topics.get(&partition.topic).map_or(&none, |topic: &StoredTopic| &topic.configs);
-        Arc::new(config.log_config(overrides))
+        Arc::new(config.log_config(configs.get(&partition.topic).unwrap_or(&none)))
     };
     let lost_tail = lost_tail(membership, &config);
     let loaded = log_dirs.load(config.num_recovery_threads_per_data_dir.max(1), &config_of, now)?;
@@ -122,19 +122,19 @@ pub fn start(config: KafkaConfig, environment: Environment) -> Result<Arc<Broker
     }
     let registration = Registration::new(&config, &environment.endpoints, id, now.wall_ms);
     let broker_epoch = join(&*store, membership, lost_tail, &registration)?;
-    let controller_epoch = alone::elect(&*store, id, now.wall_ms)?;
-    let image = MetadataImage::default()
-        .with_cluster_id(&cluster_id)
-        .with_broker(id, registration.info())
-        .with_controller(Some(id));
-    let features_epoch = alone::features_epoch(&*store)?;
-    let found = Found { id, log_dirs, image, broker_epoch, controller_epoch, features_epoch };
+    let image = MetadataImage::default().with_cluster_id(&cluster_id).with_broker(id, registration.info());
+    let session = store.session_id().ok_or(StoreError::SessionExpired)?;
+    let events = environment.store_events.clone();
+    let found = Found { id, log_dirs, image, broker_epoch, registration };
     let broker = Arc::new(Broker::new(config, environment, found));
     broker.set_state(BrokerState::Recovery);
-    alone::lead(&broker, topics)?;
-    alone::resume_deletions(&broker)?;
-    isr_shrink::schedule(&broker);
+    events.attach(&broker);
+    session::begin(&broker, session);
     failures.attach(&broker);
+    isr_shrink::schedule(&broker);
+    if membership == Membership::Alone {
+        controller::wait_until_settled(&broker, SETTLE_TIMEOUT);
+    }
     broker.set_state(BrokerState::Running);
     Ok(broker)
 }

@@ -1,22 +1,58 @@
-//! Changes of a topic's configs: stored first, then in force in its logs, then seen.
+//! The configs that are set on topics: read from the store when they are asked for, and in force in the logs from the
+//! moment that this broker learns of a change.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use metadata::store::{Op, Request};
-use metadata::znode::config::{self, ConfigEntity};
+use metadata::store::{Op, Request, Response, StoreError};
+use metadata::znode::config::{self, ConfigEntity, Configs};
 use metadata::znode::config_change;
 use wire::types::TopicName;
 
+use super::pipeline::pipeline;
 use super::topics::store_refusal;
 use crate::broker::Broker;
 use crate::refusal::Refusal;
+
+/// The configs of topics by name; a topic whose configs cannot be read is missing.
+pub(crate) type TopicConfigs = BTreeMap<TopicName, Configs>;
+
+/// Reads the configs of those of `names` that are topics; `then` gets them.
+pub(crate) fn read<'a>(
+    broker: &Arc<Broker>,
+    names: impl Iterator<Item = &'a str>,
+    then: impl FnOnce(TopicConfigs) + Send + 'static,
+) {
+    let image = broker.image();
+    let topics: Vec<_> = names.filter_map(|name| image.topic(name)).map(|topic| topic.name.clone()).collect();
+    let reads = topics.iter().map(|topic| Request::get(ConfigEntity::Topic(topic.clone()).path())).collect();
+    pipeline(broker.store(), reads, move |answers| {
+        let read = topics.into_iter().zip(answers).filter_map(|(topic, answer)| match decode(answer) {
+            Ok(configs) => Some((topic, configs)),
+            Err(reason) => {
+                tracing::error!(%topic, reason, "the configs of the topic cannot be read");
+                None
+            }
+        });
+        then(read.collect());
+    });
+}
+
+fn decode(answer: Result<Response, StoreError>) -> Result<Configs, String> {
+    match answer {
+        Ok(Response::Data { data, .. }) => config::decode(data.as_deref()).map_err(|error| error.to_string()),
+        Ok(_) => Err("the store answered what was not asked".to_owned()),
+        // A topic without a config node is one whose node was removed by hand: it has no overrides.
+        Err(error) if error.is_no_node() => Ok(Configs::new()),
+        Err(error) => Err(error.to_string()),
+    }
+}
 
 /// Replaces all configs set on `topic`; they have passed every check.
 pub(crate) fn replace(
     broker: &Arc<Broker>,
     topic: TopicName,
-    configs: BTreeMap<String, String>,
+    configs: Configs,
     done: impl FnOnce(Result<(), Refusal>) + Send + 'static,
 ) {
     let entity = ConfigEntity::Topic(topic.clone());
@@ -30,7 +66,7 @@ pub(crate) fn replace(
         Request::Multi(ops),
         Box::new(move |outcome| match outcome {
             Ok(_) => {
-                apply(&then, &topic, configs);
+                apply(&then, &topic, &configs);
                 done(Ok(()));
             }
             Err(error) => done(Err(store_refusal(&error, &topic))),
@@ -38,21 +74,10 @@ pub(crate) fn replace(
     );
 }
 
-fn apply(broker: &Arc<Broker>, topic: &TopicName, configs: BTreeMap<String, String>) {
-    let image = broker.image();
-    let Some(current) = image.topic(topic.as_str()) else { return };
-    let log_config = Arc::new(broker.log_config(&configs));
-    for index in current.partitions.keys() {
-        if let Ok(partition) = broker.partition(topic.as_str(), *index) {
-            partition.update_config(broker, log_config.clone());
-        }
+/// Puts the configs of a topic in force in its logs.
+pub(super) fn apply(broker: &Arc<Broker>, topic: &TopicName, configs: &Configs) {
+    let log_config = Arc::new(broker.log_config(configs));
+    for partition in broker.partitions().all().iter().filter(|it| it.name().topic == *topic) {
+        partition.update_config(broker, log_config.clone());
     }
-    broker.update_image(|now| match now.topic(topic.as_str()).cloned() {
-        Some(current) => {
-            let mut changed = (*current).clone();
-            changed.configs = configs;
-            now.with_topics([changed])
-        }
-        None => now,
-    });
 }

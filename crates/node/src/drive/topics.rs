@@ -1,23 +1,20 @@
-//! Creation and deletion of topics, and more partitions for one.
-//!
-//! Order of a creation: znodes in one transaction, then logs, then the picture that clients see; so whoever
-//! sees the topic can use it, and a crash in between leaves znodes from which the next start goes on. A deletion
-//! goes the other way: the mark in `/admin/delete_topics` first, the znodes of the topic last.
+//! Creation and deletion of topics, and more partitions for one: what is wanted is written into the store, the
+//! controller sees it there and does it, and whoever asked waits until this broker's picture of the cluster shows it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kernel::assignment::{self, AssignmentError, Numbers};
-use kernel::metadata_image::{MetadataImage, PartitionImage, TopicImage};
+use kernel::metadata_image::{MetadataImage, TopicImage};
 use kernel::topic_name;
-use metadata::store::{CreateMode, Op, OpError, Request, StoreError, Value};
+use metadata::store::{CreateMode, Op, OpError, Request, Response, StoreError, Value};
 use metadata::znode::config::ConfigEntity;
-use metadata::znode::partition_state::{self, PartitionState};
 use metadata::znode::topic::{self, PartitionAssignment, TopicAssignment};
 use metadata::znode::{config, delete_topics};
 use wire::error_code::ErrorCode;
-use wire::types::{BrokerId, LeaderEpoch, TopicId, TopicName, TopicPartition};
+use wire::types::{BrokerId, TopicId, TopicName};
 
+use super::image_waits;
 use crate::broker::Broker;
 use crate::refusal::Refusal;
 
@@ -111,180 +108,176 @@ fn spread(image: &MetadataImage, numbers: Numbers) -> Result<BTreeMap<i32, Vec<B
     Ok((first_partition..).zip(assigned.map_err(refuse)?).collect())
 }
 
-/// Creates a topic; `done` learns its id once clients can use it.
+/// A topic that is written into the store.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Created {
+    /// Its id.
+    pub(crate) id: TopicId,
+    /// Whether clients could use it before the time was over.
+    pub(crate) in_time: bool,
+}
+
+/// Creates a topic and waits up to `timeout_ms` until all its partitions have leaders.
 pub(crate) fn create(
     broker: &Arc<Broker>,
     new: NewTopic,
-    done: impl FnOnce(Result<TopicId, Refusal>) + Send + 'static,
+    timeout_ms: i32,
+    done: impl FnOnce(Result<Created, Refusal>) + Send + 'static,
 ) {
-    let id = broker.draw_topic_id();
-    let image = TopicImage {
-        name: new.name.clone(),
-        id,
-        partitions: new_partitions(broker, &new.assignment),
-        configs: new.configs.clone(),
-    };
-    let mut ops = vec![
-        Op::create(config_path(&new.name), config::encode(&new.configs), CreateMode::Persistent),
-        Op::create(topic::path(&new.name), encode_assignment(id, &new.assignment), CreateMode::Persistent),
-        Op::create(partition_state::partitions_path(&new.name), Value::NULL, CreateMode::Persistent),
-    ];
-    ops.extend(image.partitions.iter().flat_map(|(index, it)| state_ops(broker, &new.name, *index, it)));
-    publish(broker, ops, image, move |outcome| done(outcome.map(|()| id)));
-}
-
-/// Adds partitions to a topic.
-pub(crate) fn add_partitions(
-    broker: &Arc<Broker>,
-    current: &TopicImage,
-    added: BTreeMap<i32, Vec<BrokerId>>,
-    done: impl FnOnce(Result<(), Refusal>) + Send + 'static,
-) {
-    let mut image = current.clone();
-    let new = new_partitions(broker, &added);
-    let mut whole: BTreeMap<_, _> =
-        current.partitions.iter().map(|(i, p)| (*i, p.replicas.clone())).collect();
-    whole.extend(added);
-    let name = current.name.clone();
-    let mut ops = vec![Op::set(topic::path(&name), encode_assignment(current.id, &whole), None)];
-    ops.extend(new.iter().flat_map(|(index, it)| state_ops(broker, &name, *index, it)));
-    image.partitions.extend(new);
-    publish(broker, ops, image, done);
-}
-
-/// Writes the znodes of a topic, makes the logs of its new partitions, then shows it to clients.
-fn publish(
-    broker: &Arc<Broker>,
-    ops: Vec<Op>,
-    image: TopicImage,
-    done: impl FnOnce(Result<(), Refusal>) + Send + 'static,
-) {
+    let id = topic_id(broker);
+    let data = encode_assignment(id, &new.assignment);
+    let (name, count) = (new.name.clone(), new.assignment.len());
     let then = broker.clone();
+    write_new(broker, new, data, move |outcome| match outcome {
+        Ok(()) => wait_for_leaders(&then, name, count, timeout_ms, move |in_time| {
+            done(Ok(Created { id: id.unwrap_or(TopicId::ZERO), in_time }));
+        }),
+        Err(error) => done(Err(store_refusal(&error, &name))),
+    });
+}
+
+/// An id for a new topic; none in a cluster whose brokers know no ids yet.
+fn topic_id(broker: &Broker) -> Option<TopicId> {
+    broker.config().inter_broker_protocol_version.topic_ids_supported().then(|| broker.draw_topic_id())
+}
+
+/// Writes the configs and the topic in one transaction. Configs may be left from a topic of that name whose deletion or
+/// creation was cut short elsewhere: they are replaced.
+fn write_new(
+    broker: &Arc<Broker>,
+    new: NewTopic,
+    data: Vec<u8>,
+    done: impl FnOnce(Result<(), StoreError>) + Send + 'static,
+) {
+    let create = Op::create(topic::path(&new.name), data, CreateMode::Persistent);
+    let (path, configs) = (config_path(&new.name), config::encode(&new.configs));
+    let first = vec![Op::create(path.clone(), configs.clone(), CreateMode::Persistent), create.clone()];
+    let store = broker.store().clone();
     broker.store().submit(
-        Request::Multi(ops),
+        Request::Multi(first),
         Box::new(move |outcome| match outcome {
-            Ok(_) => then.clone().run_job(move || {
-                make_logs(&then, &image);
-                then.update_image(|now| now.with_topics([image]));
-                done(Ok(()));
-            }),
-            Err(error) => done(Err(store_refusal(&error, &image.name))),
+            Err(StoreError::Multi { index: 0, error: OpError::NodeExists }) => {
+                let second = Request::Multi(vec![Op::set(path, configs, None), create]);
+                store.submit(second, Box::new(move |outcome| done(outcome.map(drop))));
+            }
+            outcome => done(outcome.map(drop)),
         }),
     );
 }
 
-/// Deletes a topic; `done` is called once no client sees it any more.
-pub(crate) fn delete(
+fn wait_for_leaders(
     broker: &Arc<Broker>,
-    topic_image: Arc<TopicImage>,
+    name: TopicName,
+    count: usize,
+    timeout_ms: i32,
+    done: impl FnOnce(bool) + Send + 'static,
+) {
+    let has_leaders = move |image: &MetadataImage| {
+        image.topic(name.as_str()).is_some_and(|topic| {
+            let led = topic.partitions.values().filter(|it| it.leader != BrokerId::NONE);
+            led.count() >= count
+        })
+    };
+    image_waits::wait(broker, i64::from(timeout_ms), has_leaders, done);
+}
+
+/// How often the topic's znode is read again because it changed before it could be written.
+const MAX_TRIES: u32 = 10;
+
+/// Adds partitions to a topic and waits up to `timeout_ms` until all have leaders.
+pub(crate) fn add_partitions(
+    broker: &Arc<Broker>,
+    name: &TopicName,
+    added: BTreeMap<i32, Vec<BrokerId>>,
+    timeout_ms: i32,
     done: impl FnOnce(Result<(), Refusal>) + Send + 'static,
 ) {
     let then = broker.clone();
-    let name = topic_image.name.clone();
+    let topic = name.clone();
+    extend(broker, name.clone(), added, MAX_TRIES, move |outcome| match outcome {
+        Ok(count) => wait_for_leaders(&then, topic, count, timeout_ms, move |in_time| {
+            done(if in_time { Ok(()) } else { Err(Refusal::timed_out()) });
+        }),
+        Err(refusal) => done(Err(refusal)),
+    });
+}
+
+/// Reads the topic's znode, adds the partitions, and writes it unless it has changed meanwhile; tells how many
+/// partitions there are now. Everything else in the znode stays: the id (KAFKA-14190), a reassignment under way.
+fn extend(
+    broker: &Arc<Broker>,
+    name: TopicName,
+    added: BTreeMap<i32, Vec<BrokerId>>,
+    tries: u32,
+    done: impl FnOnce(Result<usize, Refusal>) + Send + 'static,
+) {
+    let then = broker.clone();
+    broker.store().submit(
+        Request::get(topic::path(&name)),
+        Box::new(move |answer| {
+            let (data, version) = match answer {
+                Ok(Response::Data { data, stat }) => (data, stat.version),
+                Ok(_) => return done(Err(Refusal::code(ErrorCode::UnknownServerError))),
+                Err(error) => return done(Err(store_refusal(&error, &name))),
+            };
+            let mut whole = match TopicAssignment::decode(data.as_deref()) {
+                Ok(whole) => whole,
+                Err(error) => {
+                    tracing::error!(topic = %name, %error, "partitions cannot be added to a topic that cannot be read");
+                    return done(Err(Refusal::code(ErrorCode::UnknownServerError)));
+                }
+            };
+            let new = added.iter().map(|(index, replicas)| (*index, PartitionAssignment::of(replicas.clone())));
+            whole.partitions.extend(new);
+            let count = whole.partitions.len();
+            let set = Request::set(topic::path(&name), whole.encode(), Some(version));
+            let store = then.store().clone();
+            store.submit(
+                set,
+                Box::new(move |outcome| match outcome {
+                    Ok(_) => done(Ok(count)),
+                    Err(StoreError::Op(OpError::BadVersion)) if tries > 1 => {
+                        extend(&then, name, added, tries - 1, done);
+                    }
+                    Err(error) => done(Err(store_refusal(&error, &name))),
+                }),
+            );
+        }),
+    );
+}
+
+/// Marks a topic for deletion and waits up to `timeout_ms` until no client of this broker sees it any more.
+pub(crate) fn delete(
+    broker: &Arc<Broker>,
+    name: &TopicName,
+    timeout_ms: i32,
+    done: impl FnOnce(Result<(), Refusal>) + Send + 'static,
+) {
+    let then = broker.clone();
+    let name = name.clone();
     let mark = Op::create(delete_topics::path(&name), Value::NULL, CreateMode::Persistent);
     broker.store().submit(
         Request::Write(mark),
         Box::new(move |outcome| match outcome {
-            // A mark that is there already belongs to a deletion that was cut short: it goes on.
+            // A mark that is there already belongs to a deletion that is under way: it is waited for.
             Ok(_) | Err(StoreError::Op(OpError::NodeExists)) => {
-                then.clone().run_job(move || finish_deletion(&then, &topic_image, done));
+                let is_gone = move |image: &MetadataImage| image.topic(name.as_str()).is_none();
+                image_waits::wait(&then, i64::from(timeout_ms), is_gone, move |in_time| {
+                    done(if in_time { Ok(()) } else { Err(Refusal::timed_out()) });
+                });
             }
             Err(error) => done(Err(store_refusal(&error, &name))),
         }),
     );
 }
 
-/// Removes the logs of a marked topic, then its znodes and its mark.
-pub(crate) fn finish_deletion(
-    broker: &Arc<Broker>,
-    topic_image: &TopicImage,
-    done: impl FnOnce(Result<(), Refusal>) + Send + 'static,
-) {
-    broker.stop_partitions(topic_image);
-    let name = topic_image.name.clone();
-    let mut ops = Vec::new();
-    for (index, it) in &topic_image.partitions {
-        let partition = TopicPartition { topic: name.clone(), partition: *index };
-        if it.leader != BrokerId::NONE || !it.isr.is_empty() {
-            ops.push(Op::delete(partition_state::path(&partition), None));
-        }
-        ops.push(Op::delete(partition_state::partition_path(&partition), None));
-    }
-    ops.push(Op::delete(partition_state::partitions_path(&name), None));
-    ops.push(Op::delete(topic::path(&name), None));
-    ops.push(Op::delete(config_path(&name), None));
-    ops.push(Op::delete(delete_topics::path(&name), None));
-    let then = broker.clone();
-    broker.store().submit(
-        Request::Multi(ops),
-        Box::new(move |outcome| {
-            if let Err(error) = &outcome {
-                tracing::error!(topic = %name, %error, "the znodes of a deleted topic stay; the next start removes them");
-            }
-            then.update_image(|now| now.without_topic(name.as_str()));
-            done(outcome.map(drop).map_err(|error| store_refusal(&error, &name)));
-        }),
-    );
-}
-
-/// The first state of new partitions: the first live replica leads in epoch 0, the live ones are in sync.
-fn new_partitions(
-    broker: &Broker,
-    assignment: &BTreeMap<i32, Vec<BrokerId>>,
-) -> BTreeMap<i32, PartitionImage> {
-    let image = broker.image();
-    let states = assignment.iter().map(|(index, replicas)| {
-        let live: Vec<_> = replicas.iter().filter(|id| image.brokers().contains_key(id)).copied().collect();
-        let state = PartitionImage {
-            leader: live.first().copied().unwrap_or(BrokerId::NONE),
-            leader_epoch: LeaderEpoch(0),
-            partition_epoch: 0,
-            controller_epoch: broker.controller_epoch(),
-            replicas: replicas.clone(),
-            isr: live,
-            offline: Vec::new(),
-        };
-        (*index, state)
-    });
-    states.collect()
-}
-
-fn state_ops(broker: &Broker, topic: &TopicName, index: i32, it: &PartitionImage) -> Vec<Op> {
-    let partition = TopicPartition { topic: topic.clone(), partition: index };
-    let path = partition_state::partition_path(&partition);
-    let mut ops = vec![Op::create(path, Value::NULL, CreateMode::Persistent)];
-    // Without a live replica a partition stays new: it has no state yet.
-    if it.leader != BrokerId::NONE {
-        let state = PartitionState {
-            leader: it.leader,
-            leader_epoch: it.leader_epoch,
-            isr: it.isr.clone(),
-            controller_epoch: broker.controller_epoch(),
-            is_recovering: false,
-        };
-        ops.push(Op::create(partition_state::path(&partition), state.encode(), CreateMode::Persistent));
-    }
-    ops
-}
-
 fn config_path(topic: &TopicName) -> String {
     ConfigEntity::Topic(topic.clone()).path()
 }
 
-fn encode_assignment(id: TopicId, assignment: &BTreeMap<i32, Vec<BrokerId>>) -> Vec<u8> {
+fn encode_assignment(id: Option<TopicId>, assignment: &BTreeMap<i32, Vec<BrokerId>>) -> Vec<u8> {
     let partitions = assignment.iter().map(|(i, replicas)| (*i, PartitionAssignment::of(replicas.clone())));
-    TopicAssignment { topic_id: (!id.is_zero()).then_some(id), partitions: partitions.collect() }.encode()
-}
-
-/// Makes the logs of this broker's new partitions of a topic; a disk that fails takes its partitions offline.
-/// A partition that is led already stays the one at which produces queue and fetches wait.
-fn make_logs(broker: &Arc<Broker>, image: &TopicImage) {
-    let mine = image.partitions.iter().filter(|(_, it)| it.leader == broker.id());
-    let new = mine.filter(|(index, _)| broker.partition(image.name.as_str(), **index).is_err());
-    for (index, it) in new {
-        let partition = TopicPartition { topic: image.name.clone(), partition: *index };
-        broker.become_leader(&partition, image, it, true);
-    }
+    TopicAssignment { topic_id: id, partitions: partitions.collect() }.encode()
 }
 
 pub(super) fn store_refusal(error: &StoreError, name: &TopicName) -> Refusal {

@@ -10,6 +10,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
+use super::controller;
 use super::replicas;
 use super::requests::QUANTILES;
 use crate::broker::Broker;
@@ -40,6 +41,7 @@ impl Collector for Snapshot {
         topics(&self.0, &mut encoder)?;
         requests(&self.0, &mut encoder)?;
         states(&self.0, &mut encoder)?;
+        controller::encode(&self.0, &mut encoder)?;
         replicas::encode(&self.0, &mut encoder)?;
         logs(&self.0, &mut encoder)
     }
@@ -112,24 +114,9 @@ fn requests(broker: &Broker, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result
 }
 
 fn states(broker: &Broker, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-    let image = broker.image();
-    let all = || image.topics().flat_map(|topic| topic.partitions.values());
-    let leaderless = all().filter(|it| !image.brokers().contains_key(&it.leader)).count();
     let (sessions, cached, evictions) = broker.fetch_sessions().counts();
     let plain = [
         ("kafka_server_kafkaserver_brokerstate", "State of the broker", f64::from(broker.state())),
-        (
-            "kafka_controller_kafkacontroller_activecontrollercount",
-            "Whether this is the controller",
-            f64::from(u8::from(broker.is_controller())),
-        ),
-        ("kafka_controller_kafkacontroller_globaltopiccount", "Topics", total(image.topic_count())),
-        ("kafka_controller_kafkacontroller_globalpartitioncount", "Partitions", total(all().count())),
-        (
-            "kafka_controller_kafkacontroller_offlinepartitionscount",
-            "Partitions without a leader",
-            total(leaderless),
-        ),
         (
             "kafka_server_fetchsessioncache_numincrementalfetchsessions",
             "Open fetch sessions",

@@ -4,6 +4,7 @@
 //! Counters live here and are bumped where things happen; everything that is a state (log sizes, waiting
 //! requests, sessions) is read from the broker when it is asked for ([`render`]).
 
+mod controller;
 mod export;
 mod histogram;
 mod replicas;

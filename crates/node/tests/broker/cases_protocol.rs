@@ -8,11 +8,12 @@ use wire::api::ApiKey;
 use wire::header::{RequestHeader, encode_request_header};
 use wire::messages::create_topics_request::CreatableTopic;
 use wire::messages::{
-    AlterConfigsRequest, ApiVersionsRequest, CreatePartitionsRequest, CreateTopicsRequest,
-    DeleteRecordsRequest, DeleteTopicsRequest, DescribeClusterRequest, DescribeConfigsRequest,
-    DescribeLogDirsRequest, FetchRequest, IncrementalAlterConfigsRequest, InitProducerIdRequest,
-    LeaderAndIsrRequest, ListOffsetsRequest, MetadataRequest, OffsetForLeaderEpochRequest, ProduceRequest,
-    Request, StopReplicaRequest, UpdateMetadataRequest,
+    AlterConfigsRequest, AlterPartitionRequest, ApiVersionsRequest, ControlledShutdownRequest,
+    CreatePartitionsRequest, CreateTopicsRequest, DeleteRecordsRequest, DeleteTopicsRequest,
+    DescribeClusterRequest, DescribeConfigsRequest, DescribeLogDirsRequest, FetchRequest,
+    IncrementalAlterConfigsRequest, InitProducerIdRequest, LeaderAndIsrRequest, ListOffsetsRequest,
+    MetadataRequest, OffsetForLeaderEpochRequest, ProduceRequest, Request, StopReplicaRequest,
+    UpdateMetadataRequest,
 };
 use wire::{Encoder, Str};
 
@@ -104,6 +105,7 @@ fn every_served_request_is_answered_in_the_form_of_its_version() {
         all(&node, &LeaderAndIsrRequest::default()),
         all(&node, &StopReplicaRequest::default()),
         all(&node, &UpdateMetadataRequest::default()),
+        all(&node, &ControlledShutdownRequest::default()),
         all(&node, &tools),
         all(&node, &create),
         all(&node, &DeleteTopicsRequest::default()),
@@ -115,6 +117,7 @@ fn every_served_request_is_answered_in_the_form_of_its_version() {
         all(&node, &DescribeLogDirsRequest::default()),
         all(&node, &CreatePartitionsRequest::default()),
         all(&node, &IncrementalAlterConfigsRequest::default()),
+        all(&node, &AlterPartitionRequest::default()),
         all(&node, &cluster),
     ];
     let told = node.call(3, &tools).api_keys;

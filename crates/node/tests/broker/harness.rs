@@ -10,6 +10,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use metadata::embedded::{EmbeddedSession, EmbeddedStore};
 use metadata::store::Store;
+use node::StoreEvents;
 use node::broker::{Broker, Environment};
 use node::call::{Connection, Outcome, Reply};
 use node::clock::{Clock, SystemClock};
@@ -75,11 +76,13 @@ impl Node {
         let (config, _) = KafkaConfig::without_file(&overrides).unwrap();
         let endpoints: Vec<EndPoint> = config.listeners.advertised.clone();
         let store = EmbeddedStore::open_file(&dir.path().join("metadata.redb")).unwrap();
-        let gate = Arc::new(Gate::before(store.session(Arc::new(|_| {}))));
+        let store_events = Arc::new(StoreEvents::default());
+        let gate = Arc::new(Gate::before(store.session(store_events.sink())));
         let clock = Arc::new(TestClock::default());
         let peers = Arc::new(TestPeers::default());
         let environment = Environment {
             store: gate.clone(),
+            store_events,
             clock: clock.clone(),
             executor: Arc::new(Inline),
             endpoints,

@@ -4,27 +4,24 @@
 //! ApiVersions first. Below version 2 topics go by name, so one topic without an id holds the whole request there.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, PoisonError};
-use std::time::Duration;
 
-use bytes::Bytes;
 use kernel::replica::alter_partition::{Event, Item};
 use kernel::replica::leader::{IsrAnswer, IsrChange};
+use wire::Str;
 use wire::api::ApiKey;
 use wire::error_code::ErrorCode;
-use wire::header::{RequestHeader, decode_response_header, encode_request_header};
 use wire::messages::alter_partition_request::{BrokerState, PartitionData, TopicData};
 use wire::messages::alter_partition_response::PartitionData as PartitionResult;
 use wire::messages::{
     AlterPartitionRequest, AlterPartitionResponse, ApiVersionsRequest, ApiVersionsResponse, Message,
 };
 use wire::types::{BrokerId, LeaderEpoch, TopicName, TopicPartition};
-use wire::{Decoder, EncodeError, Encoder, Str};
 
 use super::step;
 use crate::broker::Broker;
-use crate::peers::{Channel, PeerAddress, PeerRequest, Purpose};
+use crate::drive::to_broker;
+use crate::peers::{Channel, PeerAddress, Purpose};
 
 /// The first version that names topics by id.
 const FIRST_VERSION_WITH_TOPIC_IDS: i16 = 2;
@@ -74,7 +71,8 @@ fn negotiate(broker: &Arc<Broker>, id: u64, items: Items, controller: BrokerId, 
         client_software_version: Str::from_static(env!("CARGO_PKG_VERSION")),
     };
     let to = address.clone();
-    call(broker, controller, address, API_VERSIONS_VERSION, &request, move |broker, answer| {
+    let channel = Channel { broker: controller, purpose: Purpose::ToController };
+    to_broker::call(broker, channel, address, API_VERSIONS_VERSION, &request, move |broker, answer| {
         let version = answer.and_then(|response: ApiVersionsResponse| common_version(&response));
         match version {
             Ok(version) => {
@@ -113,7 +111,8 @@ fn alter(broker: &Arc<Broker>, id: u64, items: Items, known: KnownController) {
     };
     let request = request(broker, version, &items);
     let controller = known.id;
-    call(broker, controller, known.address, version, &request, move |broker, answer| {
+    let channel = Channel { broker: controller, purpose: Purpose::ToController };
+    to_broker::call(broker, channel, known.address, version, &request, move |broker, answer| {
         match answer.and_then(|response| answers(version, &items, response)) {
             Ok(answers) => step(broker, Event::Answered { id, answers }),
             Err(reason) => give_up(broker, id, controller, &reason),
@@ -222,7 +221,7 @@ fn name_of(code: i16) -> String {
 fn give_up(broker: &Arc<Broker>, id: u64, controller: BrokerId, reason: &str) {
     tracing::info!(%controller, reason, "the controller does not change the ISR; it is asked again");
     remember(broker, None);
-    broker.peers().close(Channel { broker: controller, purpose: Purpose::ToController });
+    to_broker::close(broker, controller, Purpose::ToController);
     step(broker, Event::Failed { id });
 }
 
@@ -232,66 +231,4 @@ fn known(broker: &Broker) -> Option<KnownController> {
 
 fn remember(broker: &Broker, known: Option<KnownController>) {
     *broker.alter_partition().controller.lock().unwrap_or_else(PoisonError::into_inner) = known;
-}
-
-/// Sends one request to the controller and reads the answer.
-fn call<M: wire::messages::Request>(
-    broker: &Arc<Broker>,
-    controller: BrokerId,
-    address: PeerAddress,
-    version: i16,
-    request: &M,
-    then: impl FnOnce(&Arc<Broker>, Result<M::Response, String>) + Send + 'static,
-) {
-    static CORRELATION: AtomicI32 = AtomicI32::new(0);
-    let correlation_id = CORRELATION.fetch_add(1, Ordering::Relaxed);
-    let frame = match encode(broker.id(), version, correlation_id, request) {
-        Ok(frame) => frame,
-        Err(error) => return then(broker, Err(format!("{} cannot be written: {error}", M::NAME))),
-    };
-    let timeout_ms = u64::try_from(broker.config().controller_socket_timeout_ms).unwrap_or(0);
-    let request = PeerRequest {
-        channel: Channel { broker: controller, purpose: Purpose::ToController },
-        address,
-        frame,
-        timeout: Duration::from_millis(timeout_ms),
-    };
-    let caller = broker.clone();
-    broker.peers().send(
-        request,
-        Box::new(move |answer| {
-            let answer = answer.map_err(|error| error.to_string());
-            then(&caller, answer.and_then(|bytes| decode::<M::Response>(bytes, version, correlation_id)));
-        }),
-    );
-}
-
-fn encode<M: Message>(
-    id: BrokerId,
-    version: i16,
-    correlation_id: i32,
-    request: &M,
-) -> Result<Bytes, EncodeError> {
-    let header = RequestHeader {
-        api_key: M::API_KEY,
-        api_version: version,
-        correlation_id,
-        client_id: Some(Str::from(id.to_string())),
-    };
-    let mut encoder = Encoder::new();
-    encode_request_header(&mut encoder, &header)?;
-    request.encode(&mut encoder, version)?;
-    Ok(encoder.into_bytes())
-}
-
-fn decode<M: Message>(bytes: Bytes, version: i16, correlation_id: i32) -> Result<M, String> {
-    let mut decoder = Decoder::new(bytes);
-    let unreadable = |error: wire::DecodeError| format!("{} cannot be read: {error}", M::NAME);
-    let key = ApiKey::from_code(M::API_KEY).ok_or("unknown key")?;
-    let header_version = key.response_header_version(version);
-    let correlated = decode_response_header(&mut decoder, header_version).map_err(unreadable)?;
-    if correlated != correlation_id {
-        return Err(format!("the answer belongs to request {correlated}, not to {correlation_id}"));
-    }
-    M::decode(&mut decoder, version).map_err(unreadable)
 }

@@ -1,0 +1,170 @@
+//! Configs that were changed elsewhere: follows the notifications below `/config/changes`.
+//!
+//! Whoever changes the configs of an entity leaves a numbered notification that names it. Every broker reads those that it
+//! has not seen, takes the entity's whole configs from the store, and removes notifications of more than a quarter of an
+//! hour. One scan runs at a time; a change that is told meanwhile leads to one more.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use metadata::store::{Request, Response, StoreError};
+use metadata::znode::config::{self, ConfigEntity};
+use metadata::znode::config_change;
+
+use super::pipeline::{Answers, one, pipeline};
+use super::topic_configs;
+use crate::broker::Broker;
+
+/// How far the notifications are followed.
+#[derive(Debug, Default)]
+pub(crate) struct ConfigChanges(Mutex<State>);
+
+#[derive(Debug)]
+struct State {
+    /// The number of the last notification that was followed.
+    last: i64,
+    is_scanning: bool,
+    is_due: bool,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self { last: -1, is_scanning: false, is_due: false }
+    }
+}
+
+impl ConfigChanges {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A watched znode changed.
+pub(super) fn node_changed(broker: &Arc<Broker>, path: &str) {
+    if path == config_change::ROOT {
+        rescan(broker);
+    }
+}
+
+/// Looks for notifications that were not followed yet, and watches for more.
+pub(super) fn rescan(broker: &Arc<Broker>) {
+    {
+        let mut state = broker.config_changes().lock();
+        state.is_due = true;
+        if std::mem::replace(&mut state.is_scanning, true) {
+            return;
+        }
+    }
+    scan(broker);
+}
+
+fn scan(broker: &Arc<Broker>) {
+    {
+        let mut state = broker.config_changes().lock();
+        if !std::mem::take(&mut state.is_due) {
+            state.is_scanning = false;
+            return;
+        }
+    }
+    let then = broker.clone();
+    one(broker.store(), Request::children(config_change::ROOT).watched(), move |answer| match answer {
+        Ok(Response::Children { names, .. }) => read_notifications(&then, &names),
+        Ok(_) => scan(&then),
+        Err(error) => {
+            // The scan after the next session finds what this one misses.
+            tracing::warn!(%error, "the changes of configs cannot be listed");
+            scan(&then);
+        }
+    });
+}
+
+/// The number at the end of a notification's name.
+fn sequence(name: &str) -> Option<i64> {
+    name.rsplit_once('_')?.1.parse().ok()
+}
+
+fn read_notifications(broker: &Arc<Broker>, names: &[String]) {
+    let last = broker.config_changes().lock().last;
+    let mut numbered: Vec<_> =
+        names.iter().filter_map(|name| Some((sequence(name)?, name.clone()))).collect();
+    numbered.sort();
+    let reads = numbered.iter().map(|(_, name)| Request::get(path(name))).collect();
+    let then = broker.clone();
+    pipeline(broker.store(), reads, move |answers| {
+        let now_ms = then.now().wall_ms;
+        let (mut entities, mut expired) = (Vec::new(), Vec::new());
+        for ((number, name), answer) in numbered.iter().zip(answers) {
+            let Ok(Response::Data { data, stat }) = answer else { continue };
+            if now_ms.saturating_sub(stat.ctime_ms) > config_change::EXPIRY_MS {
+                expired.push(Request::delete(path(name), None));
+            }
+            if *number > last {
+                match config_change::decode(data.as_deref()) {
+                    Ok(entity) if !entities.contains(&entity) => entities.push(entity),
+                    Ok(_) => {}
+                    Err(error) => {
+                        tracing::error!(notification = %name, %error, "a change of configs is skipped")
+                    }
+                }
+            }
+        }
+        if let Some((number, _)) = numbered.last() {
+            let mut state = then.config_changes().lock();
+            state.last = state.last.max(*number);
+        }
+        // Another broker may have removed one of them already.
+        pipeline(then.store(), expired, |_| {});
+        read_entities(&then, entities);
+    });
+}
+
+fn path(name: &str) -> String {
+    format!("{}/{name}", config_change::ROOT)
+}
+
+fn read_entities(broker: &Arc<Broker>, entities: Vec<ConfigEntity>) {
+    let reads = entities.iter().map(|entity| Request::get(entity.path())).collect();
+    let then = broker.clone();
+    pipeline(broker.store(), reads, move |answers| {
+        apply(&then, entities, answers);
+        scan(&then);
+    });
+}
+
+fn apply(broker: &Arc<Broker>, entities: Vec<ConfigEntity>, answers: Answers) {
+    for (entity, answer) in entities.into_iter().zip(answers) {
+        let configs = match answer {
+            Ok(Response::Data { data, .. }) => config::decode(data.as_deref()),
+            Err(error) if error.is_no_node() => Ok(config::Configs::new()),
+            Ok(_) => continue,
+            Err(error) => {
+                unread(&entity, &error);
+                continue;
+            }
+        };
+        match (entity, configs) {
+            (ConfigEntity::Topic(topic), Ok(configs)) => topic_configs::apply(broker, &topic, &configs),
+            (entity, Ok(_)) => {
+                tracing::debug!(entity = %entity.entity_path(), "configs of an entity that is not followed yet");
+            }
+            (entity, Err(error)) => {
+                tracing::error!(entity = %entity.entity_path(), %error, "configs that cannot be understood are left alone");
+            }
+        }
+    }
+}
+
+fn unread(entity: &ConfigEntity, error: &StoreError) {
+    tracing::error!(entity = %entity.entity_path(), %error, "changed configs cannot be read");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_of_a_notification_is_what_follows_its_last_underscore() {
+        assert_eq!(sequence("config_change_0000000012"), Some(12));
+        assert_eq!(sequence("config_change_x"), None);
+        assert_eq!(sequence("stray"), None);
+    }
+}
