@@ -48,7 +48,6 @@ impl IsrRemoval {
         match reply {
             None => self.read(),
             Some(StoreReply::States(states)) => {
-                self.remaining.clear();
                 for (partition, read) in states {
                     self.take_state(turn, partition, read);
                 }
@@ -65,11 +64,11 @@ impl IsrRemoval {
         }
     }
 
-    fn read(&self) -> Progress {
+    fn read(&mut self) -> Progress {
         if self.remaining.is_empty() {
             return Progress::Done;
         }
-        Progress::Ask(StoreOp::ReadPartitionStates(self.remaining.clone()))
+        Progress::Ask(StoreOp::ReadPartitionStates(std::mem::take(&mut self.remaining)))
     }
 
     fn write(&self, turn: &Turn<'_>) -> Progress {

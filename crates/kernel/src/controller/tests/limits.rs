@@ -5,8 +5,10 @@ use wire::types::{BrokerEpoch, BrokerId, Now};
 
 use crate::controller::command::Command;
 use crate::controller::event::{ApiRequest, Change, Event, RequestId};
+use crate::controller::note::Level;
 use crate::controller::settings::Settings;
-use crate::controller::store::{OpId, StoreOp, StoreReply};
+use crate::controller::store::{ControllerNode, OpId, StoreFailure, StoreOp, StoreReply};
+use crate::controller::values::ControlResponse;
 use crate::controller::{Controller, ControllerState, MAX_WAITING_REQUESTS};
 use crate::metadata_version::MetadataVersion;
 
@@ -104,6 +106,57 @@ fn out_of_office_changes_are_not_looked_at() {
         assert!(step(&mut controller, event.clone()).is_empty(), "{event:?}");
     }
     assert_eq!(controller.state(), ControllerState::Idle);
+}
+
+#[test]
+fn a_controller_node_that_changes_while_it_is_read_is_read_again_once() {
+    let mut controller = controller();
+    let out = step(&mut controller, Event::SessionStarted { session: 5 });
+    assert!(matches!(out[0], Command::Store { op: StoreOp::ReadController, .. }));
+    let out = step(&mut controller, Event::ControllerNodeChanged);
+    let [Command::Store { id, op: StoreOp::ReadController }] = out.as_slice() else { panic!("{out:?}") };
+    for _ in 0..3 {
+        assert!(step(&mut controller, Event::ControllerNodeChanged).is_empty());
+    }
+    let answer = |broker_id| Ok(StoreReply::Controller(Some(ControllerNode { broker_id, owner: 9 })));
+    let out = step(&mut controller, Event::StoreDone { id: *id, result: answer(BrokerId(2)) });
+    let [Command::Store { id, op: StoreOp::ReadController }] = out.as_slice() else { panic!("{out:?}") };
+    assert_eq!(controller.controller(), None, "what was read may be old");
+    assert!(step(&mut controller, Event::StoreDone { id: *id, result: answer(BrokerId(3)) }).is_empty());
+    assert_eq!(controller.controller(), Some(BrokerId(3)));
+}
+
+#[test]
+fn a_request_that_a_broker_refuses_as_a_whole_is_noted_and_nothing_follows() {
+    let (mut controller, _) = busy();
+    let refused =
+        |error| Event::Responded { broker: BrokerId(2), response: ControlResponse::UpdateMetadata { error } };
+    assert!(step(&mut controller, refused(ErrorCode::None)).is_empty());
+    let out = step(&mut controller, refused(ErrorCode::StaleBrokerEpoch));
+    let [Command::Note(note)] = out.as_slice() else { panic!("{out:?}") };
+    assert_eq!(note.what.to_string(), "broker 2 refused a control request with STALE_BROKER_EPOCH");
+    assert_eq!((note.what.level(), &*note.cause.event), (Level::Warn, "BrokerChange"));
+    step(&mut controller, Event::SessionExpired);
+    assert!(step(&mut controller, refused(ErrorCode::StaleControllerEpoch)).is_empty());
+}
+
+#[test]
+fn what_the_controller_raises_itself_names_the_event_that_led_to_it() {
+    let (mut controller, id) = busy();
+    let failed = Err(StoreFailure::Unexpected("broken".to_owned()));
+    let out = step(&mut controller, Event::StoreDone { id, result: failed });
+    let cause = out.iter().find_map(|command| match command {
+        Command::Note(note) => Some(note.cause.clone()),
+        _ => None,
+    });
+    let Some(Command::Store { id, op: StoreOp::DeleteController { .. } }) = out.last() else {
+        panic!("{out:?}")
+    };
+    let failed = Err(StoreFailure::Unexpected("broken again".to_owned()));
+    let out = step(&mut controller, Event::StoreDone { id: *id, result: failed });
+    let [Command::Note(note)] = out.as_slice() else { panic!("{out:?}") };
+    assert_eq!(&*note.cause.event, "Yield");
+    assert_eq!(note.cause.parent, cause.map(|cause| cause.number));
 }
 
 #[test]
