@@ -274,7 +274,7 @@ impl Controller {
             _ => (None, ErrorCode::NotController),
         };
         self.running = Some(Running {
-            cause: Cause { number: self.events, event: name_of(&task).into(), parent },
+            cause: Cause { number: self.events, event: name_of(&task), parent },
             state,
             program,
             open: None,

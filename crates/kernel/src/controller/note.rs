@@ -2,7 +2,6 @@
 //! can be traced to the event that led to it.
 
 use std::fmt;
-use std::sync::Arc;
 
 use wire::types::{BrokerId, ControllerEpoch, TopicName, TopicPartition};
 
@@ -11,20 +10,14 @@ use super::replica_state::ReplicaState;
 use super::values::LeaderAndIsr;
 
 /// The event that is being worked on, or none: number 0.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Cause {
     /// Events are numbered from 1 in the order in which their turn came.
     pub number: u64,
     /// What happened.
-    pub event: Arc<str>,
+    pub event: String,
     /// The number of the event that led to this one, if the controller raised it itself.
     pub parent: Option<u64>,
-}
-
-impl Default for Cause {
-    fn default() -> Self {
-        Self { number: 0, event: Arc::from(""), parent: None }
-    }
 }
 
 /// Something worth a line in the log.

@@ -135,7 +135,7 @@ fn a_request_that_a_broker_refuses_as_a_whole_is_noted_and_nothing_follows() {
     let out = step(&mut controller, refused(ErrorCode::StaleBrokerEpoch));
     let [Command::Note(note)] = out.as_slice() else { panic!("{out:?}") };
     assert_eq!(note.what.to_string(), "broker 2 refused a control request with STALE_BROKER_EPOCH");
-    assert_eq!((note.what.level(), &*note.cause.event), (Level::Warn, "BrokerChange"));
+    assert_eq!((note.what.level(), note.cause.event.as_str()), (Level::Warn, "BrokerChange"));
     step(&mut controller, Event::SessionExpired);
     assert!(step(&mut controller, refused(ErrorCode::StaleControllerEpoch)).is_empty());
 }
@@ -155,7 +155,7 @@ fn what_the_controller_raises_itself_names_the_event_that_led_to_it() {
     let failed = Err(StoreFailure::Unexpected("broken again".to_owned()));
     let out = step(&mut controller, Event::StoreDone { id: *id, result: failed });
     let [Command::Note(note)] = out.as_slice() else { panic!("{out:?}") };
-    assert_eq!(&*note.cause.event, "Yield");
+    assert_eq!(note.cause.event, "Yield");
     assert_eq!(note.cause.parent, cause.map(|cause| cause.number));
 }
 
