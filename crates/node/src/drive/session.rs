@@ -7,11 +7,13 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use kernel::controller::event::Event;
-use metadata::store::{EventSink, SessionId, StoreEvent};
+use metadata::store::{EventSink, Request, Response, SessionId, StoreError, StoreEvent};
+use metadata::znode::broker;
+use wire::types::BrokerEpoch;
 
+use super::start::register::epoch_in;
 use super::{config_changes, controller, features};
 use crate::broker::Broker;
-use crate::delayed::{Delayed, Wake};
 
 /// How long after a registration that failed the next is tried, in milliseconds.
 const RETRY_MS: i64 = 500;
@@ -96,35 +98,58 @@ fn connected(broker: &Arc<Broker>, session: SessionId) {
     register(broker, session);
 }
 
-/// Registers under a new session, again and again while it lives.
+/// Registers under a new session, again and again while it lives. Nothing here waits: it runs on the store's thread.
 fn register(broker: &Arc<Broker>, session: SessionId) {
+    if broker.is_shutting_down() || broker.store().session_id() != Some(session) {
+        return;
+    }
     let then = broker.clone();
-    broker.run_job(move || {
-        if then.is_shutting_down() || then.store().session_id() != Some(session) {
-            return;
-        }
-        match then.registration().register(&**then.store(), Some(then.session())) {
-            Ok(broker_epoch) => {
-                then.control().registered(broker_epoch);
-                begin(&then, session);
+    let write = Request::Multi(broker.registration().writes());
+    broker.store().submit(
+        write,
+        Box::new(move |answer| match answer {
+            Ok(Response::Multi(results)) => registered(&then, session, epoch_in(&results)),
+            Err(error) if error.is_node_exists() || error == StoreError::ConnectionLoss => {
+                look(&then, session)
             }
-            Err(error) => {
-                tracing::error!(%error, "the broker cannot register and tries again");
-                let at = then.now().mono_ms + RETRY_MS;
-                let retry = Arc::new(Retry(session));
-                then.timers().add(at, then.timers().next_id(), retry);
-            }
-        }
-    });
+            Ok(_) => retry(&then, session, "the store answered what was not asked"),
+            Err(error) => retry(&then, session, &error.to_string()),
+        }),
+    );
 }
 
-/// Tries once more.
-struct Retry(SessionId);
+/// Whose the registration is that stands in the way: this session's, if the answer to it was lost; the one before's, which
+/// is deleted (KAFKA-7165); or another's, which is waited for.
+fn look(broker: &Arc<Broker>, session: SessionId) {
+    let path = broker::path(broker.id());
+    let then = broker.clone();
+    broker.store().submit(
+        Request::get(path.clone()),
+        Box::new(move |answer| match answer {
+            Ok(Response::Data { stat, .. }) if stat.ephemeral_owner == session => {
+                registered(&then, session, BrokerEpoch(stat.czxid));
+            }
+            Ok(Response::Data { stat, .. }) if stat.ephemeral_owner == then.session() => {
+                let again = then.clone();
+                let delete = Request::delete(path, Some(stat.version));
+                then.store().submit(delete, Box::new(move |_| register(&again, session)));
+            }
+            Ok(_) => retry(&then, session, "another session has registered this broker id"),
+            Err(error) if error.is_no_node() => register(&then, session),
+            Err(error) => retry(&then, session, &error.to_string()),
+        }),
+    );
+}
 
-impl Delayed for Retry {
-    fn wake(self: Arc<Self>, broker: &Arc<Broker>, _why: Wake) {
-        register(broker, self.0);
-    }
+fn retry(broker: &Arc<Broker>, session: SessionId, reason: &str) {
+    tracing::error!(reason, "the broker cannot register and tries again");
+    let at_ms = broker.now().mono_ms.saturating_add(RETRY_MS);
+    broker.timers().add_task(at_ms, move |broker| register(broker, session));
+}
+
+fn registered(broker: &Arc<Broker>, session: SessionId, broker_epoch: BrokerEpoch) {
+    broker.control().registered(broker_epoch);
+    begin(broker, session);
 }
 
 /// The broker is registered under `session`: it may become controller, and rereads what changed meanwhile.

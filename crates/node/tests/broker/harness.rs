@@ -146,6 +146,11 @@ impl Node {
         self.store.session(Arc::new(|_| {}))
     }
 
+    /// The store takes the broker for dead.
+    pub(crate) fn expire_session(&self) {
+        self.store.expire(self.gate.session_id().unwrap());
+    }
+
     /// Lets time pass.
     pub(crate) fn advance(&self, by: Duration) {
         let by_ms = i64::try_from(by.as_millis()).unwrap();

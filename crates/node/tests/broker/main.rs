@@ -17,6 +17,7 @@ mod control_queue;
 mod control_stop_replica;
 mod control_tools;
 mod control_update_metadata;
+mod controller;
 mod details;
 mod gate;
 mod harness;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use kernel::metadata_image::{BrokerInfo, Endpoint};
 use kernel::metadata_version::MetadataVersion;
-use metadata::store::{Blocking, OpResult, Request, Response, SessionId, Store, StoreError};
+use metadata::store::{Blocking, Op, OpResult, Request, Response, SessionId, Store, StoreError};
 use metadata::znode::broker::{self, BrokerRegistration};
 use wire::types::{BrokerEpoch, BrokerId, Millis};
 
@@ -75,6 +75,11 @@ impl Registration {
         }
     }
 
+    /// The writes that register the broker, for one transaction; [`epoch_in`] its results is the broker epoch.
+    pub(crate) fn writes(&self) -> Vec<Op> {
+        self.value.register(self.id, self.version)
+    }
+
     /// Registers once. A znode of this session counts as done before, its answer lost; one of the `previous` session is
     /// made anew (KAFKA-7165).
     pub(crate) fn register(
@@ -86,8 +91,8 @@ impl Registration {
         let path = broker::path(self.id);
         let mut outcome = Err(StoreError::Unexpected("no outcome").into());
         for _ in 0..MAX_TRIES {
-            match calls.multi(self.value.register(self.id, self.version)) {
-                Ok(results) => return Ok(epoch(&results)),
+            match calls.multi(self.writes()) {
+                Ok(results) => return Ok(epoch_in(&results)),
                 Err(error) if error.is_node_exists() || error == StoreError::ConnectionLoss => {
                     outcome = Err(error.into());
                 }
@@ -180,7 +185,8 @@ fn version(inter_broker: MetadataVersion) -> i32 {
     }
 }
 
-fn epoch(results: &[OpResult]) -> BrokerEpoch {
+/// The broker epoch that the results of a registration tell.
+pub(crate) fn epoch_in(results: &[OpResult]) -> BrokerEpoch {
     let czxid = results.iter().find_map(|result| match result {
         OpResult::Set { stat } => Some(stat.czxid),
         _ => None,
