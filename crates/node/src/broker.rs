@@ -186,10 +186,15 @@ impl Broker {
         self.timers.on_earlier_deadline(Box::new(hook));
     }
 
-    /// Hands leaderships over, closes the logs and writes the marks of a clean shutdown; the store is closed last.
-    pub fn shut_down(self: &Arc<Self>) {
+    /// Hands leaderships over (controlled shutdown), which takes all that a broker does: requests of the controller and
+    /// fetches of followers must still be served. Blocks until that is done or given up.
+    pub fn leave(self: &Arc<Self>) {
         self.set_state(BrokerState::PendingControlledShutdown);
         controlled_shutdown::hand_over(self);
+    }
+
+    /// Closes the logs and writes the marks of a clean shutdown; the store is closed last.
+    pub fn shut_down(self: &Arc<Self>) {
         self.set_state(BrokerState::ShuttingDown);
         for waiter in self.timers.take_expired(i64::MAX - 1) {
             waiter.wake(self, Wake::Expired);

@@ -2,11 +2,14 @@
 
 use std::any::Any;
 use std::fs;
+use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
+use metadata::embedded::EmbeddedStore;
+use metadata::store::EventSink;
 use net::peer_link::LinkCounters;
 use net::{ConnectionInfo, FrameHandler};
 use node::StoreEvents;
@@ -21,7 +24,7 @@ use wire::response::Part;
 use crate::node_trait::{DeadlineHook, Node, Readiness};
 use crate::peers::{self, PeerSettings, TcpPeers};
 use crate::pool::Pool;
-use crate::run::{Bound, RunError, run};
+use crate::run::{Bound, RunError, Serving, Start, run, run_all};
 use crate::settings::ServerSettings;
 use crate::store::{self, Held, OpenStore};
 
@@ -42,13 +45,37 @@ pub fn serve(config: KafkaConfig) -> Result<(), RunError> {
     if let Some(zookeeper) = &config.zookeeper {
         settings.about.push(("cluster".to_owned(), format!("ZooKeeper {}", zookeeper.connect)));
     }
-    run(settings, move |bound| start(config, bound).map(|node| Arc::new(node) as Arc<dyn Node>))
+    run(settings, move |bound| start(config, bound, store::open))
 }
 
-fn start(config: KafkaConfig, bound: &[Bound]) -> Result<BrokerNode, String> {
-    // A broker that is alone is told of no change that it has not made itself.
+/// Serves several brokers of one cluster, which share `store`, until the process is asked to stop; `say` is given
+/// what is said when all of them serve.
+///
+/// # Errors
+/// If one of them does not start, with one line to tell the operator.
+pub fn serve_several<S>(configs: Vec<KafkaConfig>, store: EmbeddedStore, say: S) -> Result<(), RunError>
+where
+    S: FnOnce(&[Serving]) -> io::Result<()>,
+{
+    let store = Arc::new(store);
+    let mut nodes = Vec::with_capacity(configs.len());
+    for config in configs {
+        let settings =
+            ServerSettings::from_config(&config).map_err(|error| RunError::Node(error.to_string()))?;
+        let store = Arc::clone(&store);
+        let begin: Start =
+            Box::new(move |bound| start(config, bound, |_, sink| Ok(store::share(&store, sink))));
+        nodes.push((settings, begin));
+    }
+    run_all(nodes, say)
+}
+
+fn start<O>(config: KafkaConfig, bound: &[Bound], open: O) -> Result<Arc<dyn Node>, String>
+where
+    O: FnOnce(&KafkaConfig, EventSink) -> Result<OpenStore, String>,
+{
     let store_events = Arc::new(StoreEvents::default());
-    let OpenStore { store, membership, held } = store::open(&config, store_events.sink())?;
+    let OpenStore { store, membership, held } = open(&config, store_events.sink())?;
     let pool = Pool::start("jobs", JOB_THREADS, JOB_QUEUE).map_err(|error| error.to_string())?;
     let endpoints = endpoints(&config, bound);
     let peers = Arc::new(TcpPeers::new(Handle::current(), PeerSettings::from_config(&config)));
@@ -65,7 +92,7 @@ fn start(config: KafkaConfig, bound: &[Bound]) -> Result<BrokerNode, String> {
     };
     let clock = environment.clock.clone();
     let broker = node::start(config, environment).map_err(|error| error.to_string())?;
-    Ok(BrokerNode { broker, clock, peer_counters, _held: held })
+    Ok(Arc::new(BrokerNode { broker, clock, peer_counters, _held: held }))
 }
 
 /// What clients are told: the advertised listeners, with the ports and the host name that were found.
@@ -207,6 +234,10 @@ impl Node for BrokerNode {
             let rest = mono_ms.saturating_sub(clock.now().mono_ms);
             hook(Duration::from_millis(u64::try_from(rest).unwrap_or(0)));
         });
+    }
+
+    fn leave(&self) {
+        self.broker.leave();
     }
 
     fn shut_down(&self) {

@@ -8,6 +8,7 @@
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use metadata::DEFAULT_STORE_FILE;
 use metadata::embedded::EmbeddedStore;
@@ -31,8 +32,8 @@ pub(crate) struct OpenStore {
 
 /// What is held while a broker runs.
 pub(crate) enum Held {
-    /// The embedded store.
-    Embedded { _store: EmbeddedStore },
+    /// The embedded store, with all that share it.
+    Embedded { _store: Arc<EmbeddedStore> },
     /// The file that tells of the session; none if no directory takes one.
     Session { _file: Option<Arc<SessionFile>> },
 }
@@ -56,8 +57,17 @@ fn open_embedded(config: &KafkaConfig, sink: EventSink) -> Result<OpenStore, Str
     let file = data.join(DEFAULT_STORE_FILE);
     let store = EmbeddedStore::open_file(&file)
         .map_err(|error| format!("the metadata store {} cannot be opened: {error}", file.display()))?;
-    let session = Arc::new(store.session(sink));
-    Ok(OpenStore { store: session, membership: Membership::Alone, held: Held::Embedded { _store: store } })
+    Ok(OpenStore { membership: Membership::Alone, ..share(&Arc::new(store), sink) })
+}
+
+/// A session of one of several brokers with a store in this process.
+pub(crate) fn share(store: &Arc<EmbeddedStore>, sink: EventSink) -> OpenStore {
+    OpenStore {
+        store: Arc::new(store.session(sink)),
+        // Its sessions end with the process; and it does not outlive a crash of the machine better than the logs.
+        membership: Membership::Member { session_timeout: Duration::ZERO, is_same_boot: true },
+        held: Held::Embedded { _store: Arc::clone(store) },
+    }
 }
 
 fn create(data: &Path) -> Result<(), String> {
