@@ -92,6 +92,7 @@ where
     };
     let clock = environment.clock.clone();
     let broker = node::start(config, environment).map_err(|error| error.to_string())?;
+    held.started();
     Ok(Arc::new(BrokerNode { broker, clock, peer_counters, _held: held }))
 }
 

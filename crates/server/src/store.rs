@@ -5,6 +5,8 @@
 //! since: its registration would keep this process out until its timeout. Who it was is told by a file beside the data,
 //! which this process then holds for itself.
 
+mod keeper;
+
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -13,12 +15,11 @@ use std::time::Duration;
 use metadata::DEFAULT_STORE_FILE;
 use metadata::embedded::EmbeddedStore;
 use metadata::store::{EventSink, Store};
-use metadata::zookeeper::{
-    SESSION_FILE, SessionCredentials, SessionEnd, SessionFile, SessionRecord, ZooKeeperOptions,
-    ZooKeeperStore, boot_id,
-};
+use metadata::zookeeper::{SESSION_FILE, SessionEnd, SessionFile, ZooKeeperOptions, ZooKeeperStore, boot_id};
 use node::Membership;
 use node::config::{KafkaConfig, ZooKeeperConfig};
+
+use keeper::Keeper;
 
 /// A store and what must outlive the broker that uses it.
 pub(crate) struct OpenStore {
@@ -35,7 +36,16 @@ pub(crate) enum Held {
     /// The embedded store, with all that share it.
     Embedded { _store: Arc<EmbeddedStore> },
     /// The file that tells of the session; none if no directory takes one.
-    Session { _file: Option<Arc<SessionFile>> },
+    Session(Option<Arc<Keeper>>),
+}
+
+impl Held {
+    /// The broker has started: nobody relies on more than its logs hold.
+    pub(crate) fn started(&self) {
+        if let Self::Session(Some(keeper)) = self {
+            keeper.logs_are_whole();
+        }
+    }
 }
 
 /// Opens the store of a configuration; its events go to `sink`.
@@ -79,7 +89,6 @@ fn open_zookeeper(
     zookeeper: &ZooKeeperConfig,
     sink: EventSink,
 ) -> Result<OpenStore, String> {
-    let file = hold_session_file(config)?.map(Arc::new);
     let mut options = ZooKeeperOptions {
         connect: zookeeper.connect.clone(),
         session_timeout: zookeeper.session_timeout,
@@ -88,20 +97,18 @@ fn open_zookeeper(
         create_chroot: true,
         keep: None,
     };
-    let is_same_boot = match &file {
-        Some(file) => {
-            let is_same_boot = end_predecessor(file, &options)?;
-            let keeping = file.clone();
-            options.keep = Some(Arc::new(move |session| keep(&keeping, session)));
-            is_same_boot
-        }
-        None => false,
-    };
+    let (mut is_same_boot, mut keeper) = (false, None);
+    if let Some(file) = hold_session_file(config)? {
+        is_same_boot = end_predecessor(&file, &options)?;
+        let keeping = Arc::new(Keeper::new(file, is_same_boot));
+        keeper = Some(keeping.clone());
+        options.keep = Some(Arc::new(move |session| keeping.keep(session)));
+    }
     let store = ZooKeeperStore::connect(&options, sink).map_err(|error| error.to_string())?;
     Ok(OpenStore {
         store: Arc::new(store),
         membership: Membership::Member { session_timeout: zookeeper.session_timeout, is_same_boot },
-        held: Held::Session { _file: file },
+        held: Held::Session(keeper),
     })
 }
 
@@ -118,25 +125,19 @@ fn hold_session_file(config: &KafkaConfig) -> Result<Option<SessionFile>, String
     Ok(None)
 }
 
-/// Ends the session that the file tells of, if the machine has been up since it was begun; tells whether it has.
+/// Ends the session that the file tells of, if the machine has been up since it was begun; tells whether it has, and the
+/// logs were whole by then.
 fn end_predecessor(file: &SessionFile, options: &ZooKeeperOptions) -> Result<bool, String> {
     let record = file.read().unwrap_or_else(|error| {
         tracing::warn!(%error, "the file of the session before this one cannot be read");
         None
     });
     let Some(record) = record.filter(|record| record.is_of_boot(&boot_id())) else { return Ok(false) };
-    let session = record.credentials.id;
+    let (session, are_whole) = (record.credentials.id, record.logs_are_whole);
     match ZooKeeperStore::end_session(options, record.credentials) {
         Ok(SessionEnd::Ended) => tracing::info!(?session, "ended the session of the process before this one"),
         Ok(SessionEnd::WasOver) => {}
         Err(error) => return Err(error.to_string()),
     }
-    Ok(true)
-}
-
-fn keep(file: &SessionFile, session: &SessionCredentials) {
-    let record = SessionRecord { boot_id: boot_id(), credentials: session.clone() };
-    if let Err(error) = file.keep(&record) {
-        tracing::warn!(%error, "the session is not kept: after a kill its successor waits for the session's end");
-    }
+    Ok(are_whole)
 }

@@ -11,9 +11,9 @@ use interop::batch::{Draft, now_ms};
 use interop::broker::{Broker, Kind, Member, Options};
 use interop::cache;
 use interop::calls;
-use interop::cluster::Tree;
+use interop::cluster::{Tree, cluster_view};
 use interop::ports;
-use interop::process::{Process, run, run_well};
+use interop::process::{run, run_well};
 use interop::raw::Connection;
 use interop::wait;
 use interop::zookeeper::{Zookeeper, ZookeeperClient};
@@ -72,13 +72,16 @@ fn registration(session: &ZooKeeperStore) -> Result<Option<Stat>> {
     Ok(Blocking::new(session).exists(REGISTRATION)?)
 }
 
+/// What a broker at a port of this machine tells of itself.
+fn registration_of(port: u16) -> String {
+    format!(
+        r#"{{"version":5,"host":"127.0.0.1","port":{port},"jmx_port":-1,"timestamp":"0","endpoints":["PLAINTEXT://127.0.0.1:{port}"],"listener_security_protocol_map":{{"PLAINTEXT":"PLAINTEXT"}},"features":{{}}}}"#
+    )
+}
+
 fn member(kind: Kind, zookeeper: &Zookeeper, port: u16, options: Options) -> Result<Broker> {
     let member = Member { id: ID, connect: zookeeper.address(), advertised_port: None };
     Broker::prepare_member(kind, options, port, member)
-}
-
-fn wait_for_line(process: &mut Process, text: &str) -> Result<()> {
-    process.wait_for_log(text, 0, LIMIT)
 }
 
 #[test]
@@ -124,10 +127,7 @@ fn a_broker_id_and_an_address_belong_to_one_live_broker() -> Result<()> {
     calls.create(REGISTRATION, Value::NULL, CreateMode::Ephemeral)?;
     lab.must_refuse("broker id 1 is registered by another live broker")?;
     calls.delete(REGISTRATION, None)?;
-    let other = format!(
-        r#"{{"version":5,"host":"127.0.0.1","port":{0},"jmx_port":-1,"timestamp":"0","endpoints":["PLAINTEXT://127.0.0.1:{0}"],"listener_security_protocol_map":{{"PLAINTEXT":"PLAINTEXT"}},"features":{{}}}}"#,
-        lab.port
-    );
+    let other = registration_of(lab.port);
     calls.create("/brokers/ids/2", other.as_str(), CreateMode::Ephemeral)?;
     lab.must_refuse(&format!("the advertised address 127.0.0.1:{} is registered by broker 2", lab.port))?;
     ensure!(calls.exists(REGISTRATION)?.is_none());
@@ -173,10 +173,17 @@ fn a_broker_whose_logs_may_lack_their_tail_waits_until_it_is_out_of_the_isr() ->
     calls.ensure_path("/brokers/topics/t/partitions/0")?;
     let path = "/brokers/topics/t/partitions/0/state";
     calls.create(path, state("2,1").as_str(), CreateMode::Persistent)?;
-    calls.create("/brokers/ids/2", Value::NULL, CreateMode::Ephemeral)?;
+    let other = registration_of(ports::free()?);
+    calls.create("/brokers/ids/2", other.as_str(), CreateMode::Ephemeral)?;
     wait::until("the end of the old session", LIMIT, || Ok(registration(&session)?.is_none().then_some(())))?;
+    let told = "waiting until the broker does not count as in sync any more";
     let mut process = lab.broker.spawn()?;
-    wait_for_line(&mut process, "waiting until the broker does not count as in sync any more")?;
+    process.wait_for_log(told, 0, LIMIT)?;
+    // The next process is one of the same boot, but the logs are no better for it.
+    process.kill()?;
+    let from = lab.broker.log()?.len().try_into()?;
+    let mut process = lab.broker.spawn()?;
+    process.wait_for_log(told, from, LIMIT)?;
     ensure!(registration(&session)?.is_none());
     calls.set(path, state("2").as_str(), None)?;
     wait::until("the registration", LIMIT, || registration(&session))?;
@@ -190,7 +197,14 @@ fn metadata_tool(verb: &str, arguments: &[&str]) -> Command {
     command
 }
 
+/// A broker of a cluster may serve a moment before it is, or knows, the controller.
+fn knows_its_controller(broker: &Broker) -> Result<()> {
+    let known = || Ok(cluster_view(&broker.bootstrap())?.0.map(drop));
+    wait::until("a controller", LIMIT, known)
+}
+
 fn fill(broker: &Broker) -> Result<()> {
+    knows_its_controller(broker)?;
     calls::create_topic(&broker.bootstrap(), TOPIC, 1, &[("retention.ms", "-1")])?;
     let mut connection = Connection::open(&broker.bootstrap())?;
     for number in 0..COUNT {
@@ -264,6 +278,7 @@ fn a_real_kafka_and_blumfeld_take_over_from_each_other_on_one_zookeeper_and_dire
     holds_all(&kafka)?;
     let config = Tree::open(&lab.zookeeper.address())?.json("/config/topics/kept")?.context("no configs")?;
     ensure!(config["config"]["retention.ms"] == "-1", "{config}");
+    knows_its_controller(&kafka)?;
     calls::create_topic(&kafka.bootstrap(), "of-kafka", 2, &[])?;
     kafka.stop()?;
     lab.broker.resume()?;

@@ -236,13 +236,9 @@ impl Driver {
     }
 
     fn tell(&mut self, event: StoreEvent) {
-        match &event {
-            StoreEvent::Connected { session_id } => {
-                self.in_trouble = false;
-                tracing::info!(server = self.server_name(), session = ?session_id, "connected to ZooKeeper");
-            }
-            StoreEvent::SessionExpired => tracing::warn!("ZooKeeper has ended the session"),
-            _ => {}
+        if let StoreEvent::Connected { session_id } = &event {
+            self.in_trouble = false;
+            tracing::info!(server = self.server_name(), session = ?session_id, "connected to ZooKeeper");
         }
         guarded(|| (self.sink)(event));
     }

@@ -39,6 +39,9 @@ pub struct SessionRecord {
     pub boot_id: String,
     /// The session.
     pub credentials: SessionCredentials,
+    /// Whether the logs beside the file were known to lack nothing, or were not relied on, at some time in that boot. A
+    /// process that waits for this may die before it comes true.
+    pub logs_are_whole: bool,
 }
 
 impl SessionRecord {
@@ -54,6 +57,7 @@ struct Json {
     boot_id: String,
     session_id: String,
     password: String,
+    logs_are_whole: bool,
 }
 
 /// The file, held by this process.
@@ -102,6 +106,7 @@ impl SessionFile {
             boot_id: record.boot_id.clone(),
             session_id: format!("{:#x}", record.credentials.id.0),
             password: STANDARD.encode(&record.credentials.password),
+            logs_are_whole: record.logs_are_whole,
         };
         let mut bytes = serde_json::to_vec(&json)?;
         bytes.push(b'\n');
@@ -117,6 +122,7 @@ fn parse(bytes: &[u8]) -> Option<SessionRecord> {
     (json.version == VERSION).then(|| SessionRecord {
         boot_id: json.boot_id,
         credentials: SessionCredentials { id: SessionId(id.cast_signed()), password: Bytes::from(password) },
+        logs_are_whole: json.logs_are_whole,
     })
 }
 
@@ -130,7 +136,7 @@ mod tests {
             id: SessionId(-0x7eff_0000_0000_0001),
             password: Bytes::from_static(&[0, 255, 7, 9]),
         };
-        SessionRecord { boot_id: boot_id.to_owned(), credentials }
+        SessionRecord { boot_id: boot_id.to_owned(), credentials, logs_are_whole: boot_id.len() > 5 }
     }
 
     #[test]
@@ -161,7 +167,11 @@ mod tests {
     fn a_file_that_is_not_understood_tells_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(SESSION_FILE);
-        for text in ["{", "{}", r#"{"version":2,"boot_id":"","session_id":"0x1","password":""}"#] {
+        for text in [
+            "{",
+            "{}",
+            r#"{"version":2,"boot_id":"","session_id":"0x1","password":"","logs_are_whole":true}"#,
+        ] {
             fs::write(&path, text).unwrap();
             assert_eq!(SessionFile::hold(&path).unwrap().unwrap().read().unwrap(), None, "{text}");
         }
