@@ -3,6 +3,7 @@
 
 mod broker;
 mod fixture;
+mod outage;
 
 use std::path::Path;
 use std::sync::mpsc::{self, Receiver};
