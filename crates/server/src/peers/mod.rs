@@ -129,9 +129,11 @@ fn outward(done: PeerDone) -> LinkDone {
     Box::new(|end: Result<Bytes, LinkError>| done(end.map_err(peer_error)))
 }
 
+/// What the two kinds of errors say is put together only once.
 fn peer_error(error: LinkError) -> PeerError {
     match error {
-        LinkError::Connect { .. } => PeerError::Connect(error.to_string()),
+        LinkError::Connect { address, error } => PeerError::Connect(format!("{address}: {error}")),
+        LinkError::Io(error) => PeerError::Disconnected(error.to_string()),
         LinkError::TimedOut => PeerError::TimedOut,
         LinkError::Refused => PeerError::Refused,
         _ => PeerError::Disconnected(error.to_string()),

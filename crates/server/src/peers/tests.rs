@@ -1,3 +1,4 @@
+use std::io;
 use std::sync::mpsc;
 
 use net::peer_link::MAX_WAITING;
@@ -207,6 +208,19 @@ fn at_the_limit_idle_channels_make_room_and_busy_ones_do_not() {
     assert!(busy.iter().all(|end| end.try_recv().is_err()), "a request under way was given up");
     world.peers.close(channel(1, Purpose::Control));
     answer(&world.send(channel(6, Purpose::Control), &echo)).unwrap();
+}
+
+#[test]
+fn a_failure_is_told_in_one_line_with_the_address_and_the_systems_reason() {
+    let world = World::new();
+    let address = address_of(&world.listener());
+    let error = answer(&world.send(channel(1, Purpose::Control), &address)).unwrap_err().to_string();
+    let expected = format!("cannot connect: 127.0.0.1:{}: Connection refused", address.port);
+    assert!(error.starts_with(&expected), "{error}");
+    let reset = io::Error::from(io::ErrorKind::ConnectionReset);
+    assert_eq!(peer_error(LinkError::Io(reset)).to_string(), "the connection failed: connection reset");
+    let closed = peer_error(LinkError::Closed).to_string();
+    assert_eq!(closed, "the connection failed: the peer closed the connection");
 }
 
 #[test]
