@@ -12,6 +12,7 @@ pub mod calls;
 pub mod checker;
 pub mod clients;
 pub mod cluster;
+pub mod ensemble;
 pub mod java;
 pub mod ports;
 pub mod process;

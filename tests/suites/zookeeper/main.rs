@@ -2,6 +2,7 @@
 //! server, limits, and the session of a process that was killed; and a broker that stands on it.
 
 mod broker;
+mod ensemble;
 mod fixture;
 mod outage;
 

@@ -1,0 +1,61 @@
+//! A ZooKeeper ensemble of several servers on loopback.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use crate::ports;
+use crate::zookeeper::{Zookeeper, ZookeeperClient};
+
+/// Running servers, each with a folder of its own.
+#[derive(Debug)]
+pub struct Ensemble {
+    servers: Vec<Zookeeper>,
+}
+
+impl Ensemble {
+    /// Starts so many servers below `folder` and waits until they have a leader and take sessions.
+    ///
+    /// # Errors
+    /// When one of them does not start.
+    pub fn start(folder: &Path, servers: usize, tick_ms: u32) -> Result<Self> {
+        let mut settings: Vec<(String, String)> =
+            [("tickTime", tick_ms), ("initLimit", 20), ("syncLimit", 10)]
+                .map(|(key, value)| (key.to_owned(), value.to_string()))
+                .to_vec();
+        for number in 1..=servers {
+            let address = format!("127.0.0.1:{}:{}", ports::free()?, ports::free()?);
+            settings.push((format!("server.{number}"), address));
+        }
+        let settings: Vec<_> = settings.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+        let mut ensemble = Self { servers: Vec::new() };
+        for number in 1..=servers {
+            let own = folder.join(number.to_string());
+            std::fs::create_dir_all(own.join("zookeeper"))?;
+            std::fs::write(own.join("zookeeper/myid"), number.to_string())?;
+            ensemble.servers.push(Zookeeper::start_with(&own, &settings)?);
+        }
+        for server in &ensemble.servers {
+            ZookeeperClient::connect(&server.address())?;
+        }
+        Ok(ensemble)
+    }
+
+    /// `zookeeper.connect` with all servers.
+    #[must_use]
+    pub fn connect(&self) -> String {
+        self.servers.iter().map(Zookeeper::address).collect::<Vec<_>>().join(",")
+    }
+
+    /// Kills the server of that place, runs `while_down`, and starts it again until it takes sessions.
+    ///
+    /// # Errors
+    /// When there is no such server, or it does not start again.
+    pub fn restart(&mut self, place: usize, while_down: impl FnOnce()) -> Result<()> {
+        self.servers.get(place).context("no such server")?;
+        let server = self.servers.remove(place).restart(while_down)?;
+        ZookeeperClient::connect(&server.address())?;
+        self.servers.insert(place, server);
+        Ok(())
+    }
+}
