@@ -1,3 +1,4 @@
 //! Clusters of several brokers.
 
+mod mixed;
 mod oracle;
