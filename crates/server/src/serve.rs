@@ -93,7 +93,7 @@ where
     let clock = environment.clock.clone();
     let broker = node::start(config, environment).map_err(|error| error.to_string())?;
     held.started();
-    Ok(Arc::new(BrokerNode { broker, clock, peer_counters, _held: held }))
+    Ok(Arc::new(BrokerNode { broker, clock, peer_counters, held }))
 }
 
 /// What clients are told: the advertised listeners, with the ports and the host name that were found.
@@ -136,7 +136,7 @@ struct BrokerNode {
     clock: Arc<dyn Clock>,
     peer_counters: Arc<LinkCounters>,
     // Ends after the broker.
-    _held: Held,
+    held: Held,
 }
 
 impl FrameHandler for BrokerNode {
@@ -246,7 +246,8 @@ impl Node for BrokerNode {
     }
 
     fn render_metrics(&self) -> String {
-        peers::metrics::render(&self.peer_counters) + &self.broker.render_metrics()
+        let around = self.held.render_metrics() + &peers::metrics::render(&self.peer_counters);
+        around + &self.broker.render_metrics()
     }
 
     fn readiness(&self) -> Readiness {

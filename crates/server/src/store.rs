@@ -6,6 +6,7 @@
 //! which this process then holds for itself.
 
 mod keeper;
+mod metrics;
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +16,9 @@ use std::time::Duration;
 use metadata::DEFAULT_STORE_FILE;
 use metadata::embedded::EmbeddedStore;
 use metadata::store::{EventSink, Store};
-use metadata::zookeeper::{SESSION_FILE, SessionEnd, SessionFile, ZooKeeperOptions, ZooKeeperStore, boot_id};
+use metadata::zookeeper::{
+    SESSION_FILE, SessionEnd, SessionFile, ZooKeeperOptions, ZooKeeperStats, ZooKeeperStore, boot_id,
+};
 use node::Membership;
 use node::config::{KafkaConfig, ZooKeeperConfig};
 
@@ -35,15 +38,28 @@ pub(crate) struct OpenStore {
 pub(crate) enum Held {
     /// The embedded store, with all that share it.
     Embedded { _store: Arc<EmbeddedStore> },
-    /// The file that tells of the session; none if no directory takes one.
-    Session(Option<Arc<Keeper>>),
+    /// What belongs to a session with a ZooKeeper.
+    Session {
+        /// The file that tells of the session; none if no directory takes one.
+        keeper: Option<Arc<Keeper>>,
+        /// What the session counts.
+        stats: Arc<ZooKeeperStats>,
+    },
 }
 
 impl Held {
     /// The broker has started: nobody relies on more than its logs hold.
     pub(crate) fn started(&self) {
-        if let Self::Session(Some(keeper)) = self {
+        if let Self::Session { keeper: Some(keeper), .. } = self {
             keeper.logs_are_whole();
+        }
+    }
+
+    /// The metrics of the store as text of the OpenMetrics format, without the final `# EOF`.
+    pub(crate) fn render_metrics(&self) -> String {
+        match self {
+            Self::Embedded { .. } => String::new(),
+            Self::Session { stats, .. } => metrics::render(stats),
         }
     }
 }
@@ -105,10 +121,11 @@ fn open_zookeeper(
         options.keep = Some(Arc::new(move |session| keeping.keep(session)));
     }
     let store = ZooKeeperStore::connect(&options, sink).map_err(|error| error.to_string())?;
+    let stats = store.stats();
     Ok(OpenStore {
         store: Arc::new(store),
         membership: Membership::Member { session_timeout: zookeeper.session_timeout, is_same_boot },
-        held: Held::Session(keeper),
+        held: Held::Session { keeper, stats },
     })
 }
 

@@ -1,6 +1,8 @@
 //! A broker while its ZooKeeper, or the way there, is gone: it serves its clients from what it knows, and registers again
 //! when its session was lost (KAFKA-4229, KAFKA-1387).
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -67,6 +69,19 @@ impl Lab {
         Ok(())
     }
 
+    /// The lines of the broker's metrics.
+    fn metrics(&self) -> Result<Vec<String>> {
+        let properties = std::fs::read_to_string(self.broker.properties_path())?;
+        let mut lines = properties.lines();
+        let address =
+            lines.find_map(|line| line.strip_prefix("blumfeld.http.address=")).context("no page")?;
+        let mut page = TcpStream::connect(address)?;
+        page.write_all(b"GET /metrics HTTP/1.0\r\n\r\n")?;
+        let mut text = String::new();
+        page.read_to_string(&mut text)?;
+        Ok(text.lines().map(str::to_owned).collect())
+    }
+
     /// Creates a topic: the broker is a controller that can write.
     fn administrates(&self, topic: &str) -> Result<()> {
         wait::until("a new topic", LIMIT, || {
@@ -106,6 +121,14 @@ fn a_broker_whose_session_ended_serves_all_the_while_and_registers_again() -> Re
     let healed = Instant::now();
     registered_anew(&session, before)?;
     ensure!(healed.elapsed() < SESSION_TIMEOUT + Duration::from_secs(5), "{:?}", healed.elapsed());
+    let metrics = lab.metrics()?;
+    for line in [
+        "kafka_server_sessionexpirelistener_zookeeperexpires_total 1",
+        "kafka_server_sessionexpirelistener_zookeepersyncconnects_total 2",
+        "blumfeld_zookeeper_session_timeout_ms 2000",
+    ] {
+        ensure!(metrics.iter().any(|it| it == line), "{line} is missing");
+    }
     lab.administrates("after")?;
     lab.serves_for(Duration::from_millis(200))
 }

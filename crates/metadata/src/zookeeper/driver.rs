@@ -143,6 +143,9 @@ impl Driver {
         let mut out = Vec::new();
         self.machine.step(Instant::now(), input, &mut out);
         self.shared.set_session(self.machine.session_id());
+        if let Some(timeout) = self.machine.session_timeout() {
+            self.shared.stats.heard(timeout, self.machine.longest_silence());
+        }
         self.act(out);
     }
 
@@ -159,6 +162,7 @@ impl Driver {
                 Output::Keep(credentials) => self.keep(&credentials),
                 Output::Tell(event) => self.tell(event),
                 Output::Answer(done, answer) => self.answer(done, answer),
+                Output::Took(duration) => self.shared.stats.note_latency(duration),
                 Output::Trouble(reason) => self.trouble(&reason),
                 Output::Finished => self.finished = true,
             }
@@ -236,9 +240,15 @@ impl Driver {
     }
 
     fn tell(&mut self, event: StoreEvent) {
-        if let StoreEvent::Connected { session_id } = &event {
-            self.in_trouble = false;
-            tracing::info!(server = self.server_name(), session = ?session_id, "connected to ZooKeeper");
+        match &event {
+            StoreEvent::Connected { session_id } => {
+                self.in_trouble = false;
+                self.shared.stats.connected();
+                tracing::info!(server = self.server_name(), session = ?session_id, "connected to ZooKeeper");
+            }
+            StoreEvent::Disconnected => self.shared.stats.disconnected(),
+            StoreEvent::SessionExpired => self.shared.stats.expired(),
+            _ => {}
         }
         guarded(|| (self.sink)(event));
     }

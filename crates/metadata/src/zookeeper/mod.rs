@@ -16,11 +16,13 @@ mod reply;
 mod request;
 mod session_file;
 mod shared;
+mod stats;
 mod watches;
 
 pub use connect_string::{ConnectString, ConnectStringError};
 pub use credentials::SessionCredentials;
 pub use session_file::{SESSION_FILE, SessionFile, SessionRecord, boot_id};
+pub use stats::{Latencies, ZooKeeperStats};
 
 use crate::path;
 use crate::store::{Blocking, Done, EventSink, Request, SessionId, Store, StoreError, StoreEvent};
@@ -138,6 +140,11 @@ impl ZooKeeperStore {
         let (store, is_live) = Self::open(&options, Some(credentials), Arc::new(|_| {}))?;
         store.close();
         Ok(if is_live { SessionEnd::Ended } else { SessionEnd::WasOver })
+    }
+
+    /// What the store counts.
+    pub fn stats(&self) -> Arc<ZooKeeperStats> {
+        self.shared.stats.clone()
     }
 
     /// Starts the thread and waits for the first word of a session; tells whether it lives.

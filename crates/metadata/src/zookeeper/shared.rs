@@ -1,14 +1,16 @@
 //! What the handle of a store and its thread share.
 
+use super::stats::ZooKeeperStats;
 use crate::store::{MAX_WAITING_REQUESTS, SessionId};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 /// See the module's text.
 #[derive(Default)]
 pub(super) struct Shared {
+    pub(super) stats: Arc<ZooKeeperStats>,
     /// The id of the session that lives; 0 if none.
     session: AtomicI64,
     /// Requests without an answer.
@@ -55,6 +57,7 @@ impl Shared {
 
     pub(super) fn finish(&self) {
         self.set_session(None);
+        self.stats.closed();
         *self.finished.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.wake.notify_all();
     }

@@ -74,6 +74,14 @@ impl Link {
         matches!(self.state, State::Up { .. })
     }
 
+    /// The timeout that the server has granted.
+    pub(super) fn session_timeout(&self) -> Option<Duration> {
+        match self.state {
+            State::Up { timeout, .. } => Some(timeout),
+            _ => None,
+        }
+    }
+
     /// No connection is wanted any more.
     pub(super) fn rest(&mut self) {
         self.state = State::Resting;

@@ -18,7 +18,7 @@ use super::{reply, request};
 use crate::store::{Done, OpError, Request, Response, SessionId, StoreError, StoreEvent};
 use bytes::Bytes;
 use link::Link;
-use queue::{Outgoing, Queue};
+use queue::{Answered, Outgoing, Queue};
 use std::time::{Duration, Instant};
 
 /// How long the orderly end of a session may take.
@@ -71,6 +71,8 @@ pub(super) enum Output {
     Tell(StoreEvent),
     /// Answer a request.
     Answer(Done, Result<Response, StoreError>),
+    /// Note how long a request took from its sending to its answer.
+    Took(Duration),
     /// A connection could not be had or was lost, and why; for the operator.
     Trouble(String),
     /// All is over.
@@ -99,6 +101,9 @@ pub(super) struct Machine {
     last_zxid: i64,
     /// Until when the session shall have been ended in order.
     closing_until: Option<Instant>,
+    /// When the ensemble was heard of last, and the longest time between two such moments of one session.
+    heard: Option<Instant>,
+    longest_silence: Duration,
 }
 
 impl Machine {
@@ -112,6 +117,8 @@ impl Machine {
             watches: WatchSet::default(),
             last_zxid: 0,
             closing_until: None,
+            heard: None,
+            longest_silence: Duration::ZERO,
         }
     }
 
@@ -230,7 +237,8 @@ impl Machine {
             }
         } else if self.link.is_up() {
             self.link.received(now);
-            if let Err(reason) = self.reply(frame, out) {
+            self.hear(now);
+            if let Err(reason) = self.reply(now, frame, out) {
                 self.give_up(now, &reason, out);
             } else if self.queue.is_closed() {
                 self.finish(out);
@@ -259,6 +267,7 @@ impl Machine {
             }
         }
         self.link.greeted(now, timeout);
+        self.hear(now);
         self.tell(StoreEvent::Connected { session_id }, out);
         let watches = request::set_watches(self.last_zxid, self.watches.iter(), &self.settings.chroot);
         out.extend(watches.into_iter().map(Output::Send));
@@ -270,6 +279,7 @@ impl Machine {
         out.push(Output::HangUp);
         self.link.rest();
         self.phase = Phase::Expired;
+        self.heard = None;
         self.watches.clear();
         self.last_zxid = 0;
         self.tell(StoreEvent::SessionExpired, out);
@@ -281,7 +291,7 @@ impl Machine {
     }
 
     /// Takes a frame of a session at work; the reason if the connection is of no use any more.
-    fn reply(&mut self, frame: Bytes, out: &mut Vec<Output>) -> Result<(), String> {
+    fn reply(&mut self, now: Instant, frame: Bytes, out: &mut Vec<Output>) -> Result<(), String> {
         let mut reader = FrameReader(frame);
         let header = reply::header(&mut reader).map_err(|malformed| malformed.to_string())?;
         if header.zxid > 0 {
@@ -308,13 +318,14 @@ impl Machine {
             return Err(format!("the server does not have the session: error {}", header.code));
         }
         let chroot = &self.settings.chroot;
-        let answered = self.queue.answer(header.xid, |request| {
+        let Answered { sent_at, succeeded } = self.queue.answer(header.xid, |request| {
             reply::outcome(request, header.code, &mut reader, chroot)
                 .map_err(|malformed| malformed.to_string())
         })?;
-        if let Some((request, response)) = answered {
+        if let Some((request, response)) = succeeded {
             self.watches.answered(request, response);
         }
+        out.push(Output::Took(now.saturating_duration_since(sent_at)));
         self.queue.take_answered(out);
         Ok(())
     }
@@ -326,7 +337,7 @@ impl Machine {
         }
         let chroot = &self.settings.chroot;
         let before = out.len();
-        self.queue.send(|outgoing, number| {
+        self.queue.send(now, |outgoing, number| {
             out.push(Output::Send(match outgoing {
                 Outgoing::Request(request) => request::encode(number, request, chroot),
                 Outgoing::Close => request::close_session(number),
@@ -370,6 +381,21 @@ impl Machine {
         self.queue.refuse_all(&StoreError::Closed);
         self.queue.take_answered(out);
         out.push(Output::Finished);
+    }
+
+    fn hear(&mut self, now: Instant) {
+        let silence = self.heard.replace(now).map_or(Duration::ZERO, |at| now.saturating_duration_since(at));
+        self.longest_silence = self.longest_silence.max(silence);
+    }
+
+    /// The longest time in which the ensemble was not heard of while a session lived.
+    pub(super) fn longest_silence(&self) -> Duration {
+        self.longest_silence
+    }
+
+    /// The session timeout that the server has granted, while there is a connection.
+    pub(super) fn session_timeout(&self) -> Option<Duration> {
+        self.link.session_timeout()
     }
 
     /// The id of the session, if one lives.

@@ -6,6 +6,7 @@
 use super::Output;
 use crate::store::{Done, Request, Response, StoreError};
 use std::collections::VecDeque;
+use std::time::Instant;
 
 /// What is to be sent.
 pub(super) enum Outgoing<'a> {
@@ -15,6 +16,14 @@ pub(super) enum Outgoing<'a> {
     Close,
 }
 
+/// What an answer tells.
+pub(super) struct Answered<'a> {
+    /// When its request was sent.
+    pub(super) sent_at: Instant,
+    /// The request and the response, if it succeeded.
+    pub(super) succeeded: Option<(&'a Request, &'a Response)>,
+}
+
 enum Work {
     Request(Request, Done),
     Close,
@@ -22,7 +31,7 @@ enum Work {
 
 enum State {
     Waiting,
-    Sent(i32),
+    Sent(i32, Instant),
     Answered(Result<Response, StoreError>),
 }
 
@@ -78,7 +87,7 @@ impl Queue {
     }
 
     /// Hands out what may be sent, with its number.
-    pub(super) fn send(&mut self, mut put: impl FnMut(Outgoing<'_>, i32)) {
+    pub(super) fn send(&mut self, now: Instant, mut put: impl FnMut(Outgoing<'_>, i32)) {
         while self.in_flight < self.max_in_flight
             && let Some(entry) = self.entries.get_mut(self.sent)
         {
@@ -88,37 +97,38 @@ impl Queue {
                     Work::Request(request, _) => put(Outgoing::Request(request), self.number),
                     Work::Close => put(Outgoing::Close, self.number),
                 }
-                entry.state = State::Sent(self.number);
+                entry.state = State::Sent(self.number, now);
                 self.in_flight += 1;
             }
             self.sent += 1;
         }
     }
 
-    /// Takes the answer to the request of that number, which must be the eldest under way. Returns request and
-    /// response, if it is one that succeeded.
+    /// Takes the answer to the request of that number, which must be the eldest under way.
     pub(super) fn answer(
         &mut self,
         number: i32,
         outcome: impl FnOnce(&Request) -> Result<Result<Response, StoreError>, String>,
-    ) -> Result<Option<(&Request, &Response)>, String> {
+    ) -> Result<Answered<'_>, String> {
         let unasked = || format!("the server answered request {number}, which does not wait for it");
         let mut under_way = self.entries.iter_mut().take(self.sent);
-        let eldest = under_way.find(|entry| matches!(entry.state, State::Sent(_))).ok_or_else(unasked)?;
-        if !matches!(eldest.state, State::Sent(sent) if sent == number) {
-            return Err(unasked());
-        }
+        let eldest = under_way.find(|entry| matches!(entry.state, State::Sent(..))).ok_or_else(unasked)?;
+        let sent_at = match eldest.state {
+            State::Sent(sent, at) if sent == number => at,
+            _ => return Err(unasked()),
+        };
         let Entry { work: Work::Request(request, _), state } = eldest else {
             self.is_closed = true;
-            return Ok(None);
+            return Ok(Answered { sent_at, succeeded: None });
         };
         let answer = outcome(request)?;
         self.in_flight = self.in_flight.saturating_sub(1);
         *state = State::Answered(answer);
-        match state {
-            State::Answered(Ok(response)) => Ok(Some((request, response))),
-            _ => Ok(None),
-        }
+        let succeeded = match state {
+            State::Answered(Ok(response)) => Some((&*request, &*response)),
+            _ => None,
+        };
+        Ok(Answered { sent_at, succeeded })
     }
 
     /// Takes the answers out whose turn it is.
@@ -135,7 +145,7 @@ impl Queue {
     /// The answer to the eldest request under way is of no use.
     pub(super) fn refuse_eldest(&mut self, error: StoreError) {
         let mut under_way = self.entries.iter_mut().take(self.sent);
-        if let Some(eldest) = under_way.find(|entry| matches!(entry.state, State::Sent(_))) {
+        if let Some(eldest) = under_way.find(|entry| matches!(entry.state, State::Sent(..))) {
             eldest.state = State::Answered(Err(error));
             self.in_flight = self.in_flight.saturating_sub(1);
         }
@@ -146,7 +156,7 @@ impl Queue {
     pub(super) fn connection_lost(&mut self) -> bool {
         let mut close_was_sent = false;
         for entry in self.entries.iter_mut().take(self.sent) {
-            if let State::Sent(_) = entry.state {
+            if let State::Sent(..) = entry.state {
                 entry.state = match &entry.work {
                     Work::Request(Request::Write(_) | Request::Multi(_), _) => {
                         State::Answered(Err(StoreError::ConnectionLoss))

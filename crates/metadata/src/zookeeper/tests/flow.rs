@@ -68,7 +68,9 @@ fn an_event_is_told_before_the_answer_that_came_after_it_and_once() {
     ] {
         bench.machine.step(bench.now, Input::Frame(frame), &mut out);
     }
-    let [Output::Tell(told), Output::Answer(..)] = out.as_slice() else { panic!("{} outputs", out.len()) };
+    let [Output::Tell(told), Output::Took(_), Output::Answer(..)] = out.as_slice() else {
+        panic!("{} outputs", out.len())
+    };
     assert_eq!(*told, StoreEvent::Node { path: Arc::from("/a"), kind: NodeEventKind::DataChanged });
 }
 

@@ -71,3 +71,16 @@ fn a_server_that_hangs_up_on_each_request_is_not_asked_in_a_loop() {
         assert!(tries < 100, "a loop");
     }
 }
+
+#[test]
+fn the_longest_silence_of_a_session_tells_how_near_its_end_was() {
+    let mut bench = Bench::live(10);
+    bench.advance(Duration::from_secs(1));
+    bench.reply(-2, 0);
+    bench.lose_connection();
+    bench.advance(Duration::from_secs(5));
+    assert_eq!(bench.machine.longest_silence(), Duration::from_secs(1), "it may still be longer");
+    bench.reconnect();
+    assert_eq!(bench.machine.longest_silence(), Duration::from_secs(5));
+    assert_eq!(bench.machine.session_timeout(), Some(TIMEOUT));
+}

@@ -90,7 +90,7 @@ impl Bench {
                 Output::Keep(credentials) => self.kept.push(credentials),
                 Output::Tell(event) => self.events.push(event),
                 Output::Answer(done, answer) => done(answer),
-                Output::Trouble(_) => {}
+                Output::Took(_) | Output::Trouble(_) => {}
                 Output::Finished => self.finished = true,
             }
         }
