@@ -15,7 +15,7 @@ use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::task::JoinHandle;
+use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 use crate::http::{self, HttpError, Watched};
@@ -31,6 +31,8 @@ pub use several::{Serving, Start, run_all};
 
 /// How long the last answers may take to be written.
 const LAST_WORDS: Duration = Duration::from_millis(200);
+/// How long a start may go on when the server is to stop.
+const START_GRACE: Duration = Duration::from_secs(2);
 /// The exit code of a process that a second signal ends.
 const FORCED: i32 = 130;
 
@@ -137,7 +139,10 @@ where
         .iter()
         .map(|listener| Bound { name: Arc::clone(&listener.settings().name), address: listener.address() })
         .collect();
-    let started = tokio::task::spawn_blocking(move || start(&ports)).await;
+    let Some(started) = until_started(tokio::task::spawn_blocking(move || start(&ports)), &stop).await else {
+        tracing::warn!("stopped while starting; the logs that were open will be recovered at the next start");
+        return Ok(());
+    };
     let node = started.unwrap_or_else(|error| Err(error.to_string())).map_err(RunError::Node)?;
     let served = open(&settings, &node, bound, &watched).await;
     let served = match served {
@@ -168,6 +173,18 @@ where
     }
     tracing::info!("shut down completed");
     Ok(())
+}
+
+/// Waits for the start; none if the server is to stop and the start does not end soon. A start may wait for long, for
+/// another broker or for logs to be recovered, and has served nobody yet.
+async fn until_started<T>(
+    mut starting: JoinHandle<T>,
+    stop: &CancellationToken,
+) -> Option<Result<T, JoinError>> {
+    tokio::select! {
+        started = &mut starting => Some(started),
+        () = stop.cancelled() => tokio::time::timeout(START_GRACE, starting).await.ok(),
+    }
 }
 
 /// The HTTP page.

@@ -281,6 +281,20 @@ async fn a_node_that_panics_at_its_start_stops_the_server() {
     assert!(matches!(result, Err(RunError::Node(_))));
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_start_that_waits_for_long_is_given_up_when_the_server_is_to_stop() {
+    let (release, held) = std::sync::mpsc::channel::<()>();
+    let stop = CancellationToken::new();
+    stop.cancel();
+    let start = move |_: &[Bound]| {
+        // Ends when the test does.
+        let _ = held.recv();
+        Err("too late".to_owned())
+    };
+    serve(settings(Duration::ZERO), start, stop, |_| panic!("nothing is served")).await.unwrap();
+    drop(release);
+}
+
 #[tokio::test]
 async fn a_taken_port_stops_the_start_before_the_node() {
     let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
