@@ -4,6 +4,7 @@
 mod close;
 mod expiry;
 mod flow;
+mod hostile;
 mod link;
 mod reconnect;
 mod server;
