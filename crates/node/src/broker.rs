@@ -30,6 +30,7 @@ use crate::drive::config_changes::ConfigChanges;
 use crate::drive::controlled_shutdown;
 use crate::drive::controller::ControllerDriver;
 use crate::drive::features::FeaturesCache;
+use crate::drive::fetchers::Fetchers;
 use crate::drive::housekeeping::Schedule;
 use crate::drive::image_waits::ImageWaits;
 use crate::drive::producer_ids::ProducerIds;
@@ -100,6 +101,7 @@ pub struct Broker {
     state: AtomicU8,
     control: Control,
     alter_partition: AlterPartitions,
+    fetchers: Fetchers,
     controller: ControllerDriver,
     image_waits: ImageWaits,
     config_changes: ConfigChanges,
@@ -146,6 +148,7 @@ impl Broker {
             state: AtomicU8::new(BrokerState::Starting as u8),
             control: Control::new(found.broker_epoch, ControllerEpoch(0)),
             alter_partition: AlterPartitions::default(),
+            fetchers: Fetchers::default(),
             controller: ControllerDriver::new(Controller::new(settings)),
             image_waits: ImageWaits::default(),
             config_changes: ConfigChanges::default(),
@@ -196,6 +199,7 @@ impl Broker {
     /// Closes the logs and writes the marks of a clean shutdown; the store is closed last.
     pub fn shut_down(self: &Arc<Self>) {
         self.set_state(BrokerState::ShuttingDown);
+        self.fetchers.stop(self);
         for waiter in self.timers.take_expired(i64::MAX - 1) {
             waiter.wake(self, Wake::Expired);
         }
@@ -364,6 +368,11 @@ impl Broker {
     /// The changes of the ISR that are asked for.
     pub(crate) fn alter_partition(&self) -> &AlterPartitions {
         &self.alter_partition
+    }
+
+    /// What copies the partitions that this broker follows.
+    pub(crate) fn fetchers(&self) -> &Fetchers {
+        &self.fetchers
     }
 
     /// The way to the other brokers.

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockRea
 
 use kernel::metadata_image::MetadataImage;
 use kernel::replica::control::Local;
+use kernel::replica::fetcher::truncation::TruncationCause;
 use kernel::replica::leader::{Cause, Event, IsrAnswer, IsrChange, Leadership};
 use storage::partition_log::PartitionLog;
 use wire::error_code::ErrorCode;
@@ -87,8 +88,30 @@ pub(crate) enum What {
     Leader(Cause),
     /// The broker follows from now on.
     Follows(Following),
+    /// The log was cut, as a follower's must be.
+    Truncated(Truncated),
     /// The log directory has failed.
     Offline,
+}
+
+/// How a follower's log was cut, and why.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Truncated {
+    /// The log end before.
+    pub(crate) from: Offset,
+    /// The log end now.
+    pub(crate) to: Offset,
+    /// The high watermark before; if it lies above `to`, records are gone that had been replicated.
+    pub(crate) high_watermark: Offset,
+    /// Why.
+    pub(crate) cause: TruncationCause,
+}
+
+impl Truncated {
+    /// Whether records are gone that had been replicated.
+    pub(crate) fn loses_replicated(&self) -> bool {
+        self.to < self.high_watermark
+    }
 }
 
 impl std::fmt::Display for What {
@@ -96,6 +119,9 @@ impl std::fmt::Display for What {
         match self {
             Self::Leader(cause) => cause.fmt(f),
             Self::Follows(it) => write!(f, "follows {} in epoch {}", it.leader, it.epoch),
+            Self::Truncated(Truncated { from, to, high_watermark, cause }) => {
+                write!(f, "truncated from {from} to {to}, high watermark {high_watermark}: {cause}")
+            }
             Self::Offline => f.write_str("the log directory has failed"),
         }
     }
@@ -422,12 +448,22 @@ impl Partition {
         self.history.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
 
+    /// Notes that the log was cut.
+    pub(crate) fn note_truncation(&self, broker: &Broker, truncated: Truncated) {
+        self.note(broker, What::Truncated(truncated));
+    }
+
     fn note(&self, broker: &Broker, what: What) {
         // A change of roles concerns many partitions at once; who asks finds it in the history.
-        if matches!(what, What::Follows(_) | What::Leader(Cause::Leading { .. })) {
-            tracing::debug!(partition = %self.name, "{what}");
-        } else {
-            tracing::info!(partition = %self.name, "{what}");
+        match &what {
+            What::Follows(_) | What::Leader(Cause::Leading { .. }) => {
+                tracing::debug!(partition = %self.name, "{what}");
+            }
+            What::Truncated(cut) if cut.loses_replicated() => {
+                tracing::warn!(partition = %self.name, "records that had been replicated are gone: {what}");
+            }
+            What::Truncated(cut) if cut.from == cut.to => tracing::debug!(partition = %self.name, "{what}"),
+            _ => tracing::info!(partition = %self.name, "{what}"),
         }
         let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
         if history.len() >= HISTORY {

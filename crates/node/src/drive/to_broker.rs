@@ -28,7 +28,8 @@ pub(crate) fn call<M: Request>(
 ) {
     static CORRELATION: AtomicI32 = AtomicI32::new(0);
     let correlation_id = CORRELATION.fetch_add(1, Ordering::Relaxed);
-    let frame = match encode(broker.id(), version, correlation_id, request) {
+    let header = header(broker.id(), M::API_KEY, version, correlation_id);
+    let frame = match encode(&header, request) {
         Ok(frame) => frame,
         Err(error) => return then(broker, Err(format!("{} cannot be written: {error}", M::NAME))),
     };
@@ -54,15 +55,14 @@ pub(crate) fn header(id: BrokerId, api_key: i16, api_version: i16, correlation_i
     RequestHeader { api_key, api_version, correlation_id, client_id: Some(Str::from(id.to_string())) }
 }
 
-fn encode<M: Message>(
-    id: BrokerId,
-    version: i16,
-    correlation_id: i32,
-    request: &M,
-) -> Result<Bytes, EncodeError> {
+/// Header and body of a request, as [`PeerRequest::frame`] wants them.
+///
+/// # Errors
+/// What the version cannot carry.
+pub(crate) fn encode<M: Message>(header: &RequestHeader, request: &M) -> Result<Bytes, EncodeError> {
     let mut encoder = Encoder::new();
-    encode_request_header(&mut encoder, &header(id, M::API_KEY, version, correlation_id))?;
-    request.encode(&mut encoder, version)?;
+    encode_request_header(&mut encoder, header)?;
+    request.encode(&mut encoder, header.api_version)?;
     Ok(encoder.into_bytes())
 }
 

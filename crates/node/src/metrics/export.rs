@@ -12,6 +12,7 @@ use prometheus_client::registry::Registry;
 
 use super::controller;
 use super::replicas;
+use super::replication;
 use super::requests::QUANTILES;
 use crate::broker::Broker;
 
@@ -43,6 +44,7 @@ impl Collector for Snapshot {
         states(&self.0, &mut encoder)?;
         controller::encode(&self.0, &mut encoder)?;
         replicas::encode(&self.0, &mut encoder)?;
+        replication::encode(&self.0, &mut encoder)?;
         logs(&self.0, &mut encoder)
     }
 }
@@ -140,7 +142,10 @@ fn states(broker: &Broker, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         encoder,
         "kafka_server_delayedfetchmetrics_expires",
         "Fetches answered because their time was over",
-        [(vec![("fetcherType", "consumer".to_owned())], broker.metrics().expired_fetches.get())],
+        [
+            (vec![("fetcherType", "consumer".to_owned())], broker.metrics().expired_fetches.get()),
+            (vec![("fetcherType", "follower".to_owned())], broker.metrics().replication.expired_fetches.get()),
+        ],
     )?;
     let evicted = [(Vec::new(), evictions)];
     counters(

@@ -7,7 +7,9 @@
 mod controller;
 mod export;
 mod histogram;
+mod rate;
 mod replicas;
+mod replication;
 mod requests;
 
 use std::collections::BTreeMap;
@@ -18,7 +20,9 @@ use wire::api::ApiKey;
 use wire::types::TopicName;
 
 pub(crate) use self::export::render;
+pub(crate) use self::rate::Rate;
 use self::replicas::ReplicaMeters;
+use self::replication::ReplicationMeters;
 pub(crate) use self::requests::RequestTimer;
 use self::requests::Requests;
 
@@ -89,6 +93,8 @@ pub(crate) struct Metrics {
     pub(crate) expired_fetches: Counter,
     /// Of the replicas, and of requests that wait for them.
     pub(crate) replicas: ReplicaMeters,
+    /// Of the copying between brokers.
+    pub(crate) replication: ReplicationMeters,
     topics: Mutex<BTreeMap<TopicName, Arc<TopicMeters>>>,
     requests: Requests,
 }

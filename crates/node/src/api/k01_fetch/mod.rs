@@ -19,13 +19,15 @@ use self::plan::{Plan, Planned};
 use super::Answer;
 use crate::broker::Broker;
 
-/// Answers a Fetch request, at once or when it has waited long enough.
+/// Answers a Fetch request, at once or when it has waited long enough. A follower's offsets are noted when the request
+/// comes, not when it has waited.
 pub(crate) fn handle(broker: &Arc<Broker>, answer: Answer, request: FetchRequest) {
     let plan = match Plan::of(broker, answer.call(), request) {
         Planned::Fetch(plan) => plan,
         Planned::Refused(error) => return respond::refuse(answer, error),
     };
     let found = read::read(broker, &plan);
+    read::note_progress(broker, &plan, &found);
     if found.satisfies(&plan) || plan.max_wait_ms <= 0 {
         respond::respond(broker, answer, &plan, found);
     } else {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use kernel::fetch::session::{self, FetchPartition, PartitionKey, Session, SessionError, TopicRef};
+use storage::partition_log::ReadBound;
 use wire::error_code::ErrorCode;
 use wire::messages::FetchRequest;
 use wire::types::{BrokerId, LeaderEpoch, Offset, TopicName};
@@ -15,6 +16,9 @@ use crate::call::Call;
 pub(super) const TOPIC_ID_VERSION: i16 = 13;
 /// The first version that is served: older ones need records in older formats.
 pub(super) const FIRST_SERVED_VERSION: i16 = 4;
+
+/// The first version whose consumers know followers that they may read from.
+const FIRST_VERSION_FROM_FOLLOWERS: i16 = 11;
 
 /// One partition to read.
 #[derive(Clone, Debug)]
@@ -80,6 +84,27 @@ impl Plan {
                 Planned::Fetch(plan)
             }
             Err(error) => Planned::Refused(error),
+        }
+    }
+
+    /// Whether another broker asks, to copy what it follows.
+    pub(super) fn is_from_follower(&self) -> bool {
+        self.replica_id.0 >= 0
+    }
+
+    /// Whether a follower may answer as well as a leader (KIP-392).
+    pub(super) fn may_read_from_follower(&self) -> bool {
+        !self.is_from_follower() && self.version >= FIRST_VERSION_FROM_FOLLOWERS
+    }
+
+    /// How far the fetcher may see.
+    pub(super) fn bound(&self) -> ReadBound {
+        if self.is_from_follower() {
+            ReadBound::LogEnd
+        } else if self.read_committed {
+            ReadBound::LastStable
+        } else {
+            ReadBound::HighWatermark
         }
     }
 

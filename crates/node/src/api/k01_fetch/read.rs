@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
+use kernel::epochs::EpochEnd;
+use kernel::fetch::session::{FetchPartition, TopicRef};
+use kernel::replica::divergence::{FetchVerdict, judge_fetch};
 use storage::disk::FileRange;
 use storage::log_config::TopicCompression;
-use storage::partition_log::{LogRead, ReadBound};
+use storage::partition_log::{PartitionLog, Positions, ReadBound};
 use storage::txn_index::AbortedTxn;
 use wire::batch::CompressionType;
 use wire::error_code::ErrorCode;
@@ -13,8 +16,7 @@ use wire::types::{BrokerId, LeaderEpoch, Offset};
 use super::plan::{FIRST_SERVED_VERSION, Plan, TOPIC_ID_VERSION, Target};
 use crate::api::errors;
 use crate::broker::Broker;
-use crate::metrics::TopicMeters;
-use crate::partition::Partition;
+use crate::partition::{FollowerFetch, Partition};
 
 /// The first version whose consumers know zstd (KIP-110).
 const FIRST_VERSION_WITH_ZSTD: i16 = 10;
@@ -26,13 +28,15 @@ pub(super) struct PartitionAnswer {
     pub(super) high_watermark: Offset,
     pub(super) last_stable: Offset,
     pub(super) log_start: Offset,
-    pub(super) diverging: Option<(LeaderEpoch, Offset)>,
+    /// The log end when it was read; not told.
+    pub(super) log_end: Offset,
+    pub(super) diverging: Option<EpochEnd>,
     pub(super) aborted: Option<Vec<AbortedTxn>>,
     pub(super) records: Option<FileRange>,
     /// Told to clients that went to the wrong broker (KIP-951).
     pub(super) current_leader: Option<(BrokerId, LeaderEpoch)>,
-    /// Counts for the topic; none if the partition is not here.
-    pub(super) meters: Option<Arc<TopicMeters>>,
+    /// The partition, if it is here.
+    pub(super) partition: Option<Arc<Partition>>,
 }
 
 impl PartitionAnswer {
@@ -42,17 +46,23 @@ impl PartitionAnswer {
             high_watermark: Offset::UNKNOWN,
             last_stable: Offset::UNKNOWN,
             log_start: Offset::UNKNOWN,
+            log_end: Offset::UNKNOWN,
             diverging: None,
             aborted: None,
             records: None,
             current_leader: None,
-            meters: None,
+            partition: None,
         }
     }
 
     /// A partition that is not read at all: Kafka's list of aborted transactions is empty then, not null.
     fn refused(error: ErrorCode) -> Self {
         Self { aborted: Some(Vec::new()), ..Self::failed(error) }
+    }
+
+    /// Records may follow, or there are none: no error, and the logs do not part.
+    pub(super) fn is_read(&self) -> bool {
+        self.error == ErrorCode::None && self.diverging.is_none()
     }
 
     /// The number of bytes of records.
@@ -84,7 +94,7 @@ pub(super) fn read(broker: &Arc<Broker>, plan: &Plan) -> Found {
         let answer = read_target(broker, plan, target, left, found.bytes == 0);
         left = left.saturating_sub(answer.bytes());
         found.bytes = found.bytes.saturating_add(i64::try_from(answer.bytes()).unwrap_or(i64::MAX));
-        found.urgent |= answer.error != ErrorCode::None || answer.diverging.is_some();
+        found.urgent |= !answer.is_read();
         found.answers.push(answer);
     }
     found
@@ -116,18 +126,16 @@ fn read_target(
         }
         Err(error) => return failed(error),
     };
-    if let kernel::fetch::session::TopicRef::Id(id) = target.key.topic
+    if let TopicRef::Id(id) = target.key.topic
         && plan.version >= TOPIC_ID_VERSION
         && !partition.topic_id().is_zero()
         && partition.topic_id() != id
     {
-        return PartitionAnswer {
-            meters: Some(partition.meters().clone()),
-            ..failed(ErrorCode::InconsistentTopicId)
-        };
+        let answer = failed(ErrorCode::InconsistentTopicId);
+        return PartitionAnswer { partition: Some(partition), ..answer };
     }
     let answer = read_partition(&partition, plan, target, left, first).unwrap_or_else(failed);
-    PartitionAnswer { meters: Some(partition.meters().clone()), ..answer }
+    PartitionAnswer { partition: Some(partition), ..answer }
 }
 
 fn read_partition(
@@ -137,74 +145,102 @@ fn read_partition(
     left: usize,
     first: bool,
 ) -> Result<PartitionAnswer, ErrorCode> {
-    let asked = target.asked;
     // Any negative epoch stands for none.
-    partition.check_leader(asked.current_leader_epoch.max(LeaderEpoch::UNKNOWN))?;
-    if plan.replica_id.0 >= 0 {
-        // This broker is the only replica: whoever else claims to be one is not in the assignment.
-        let knows_epoch = asked.current_leader_epoch != LeaderEpoch::UNKNOWN;
-        return Err(if knows_epoch { ErrorCode::UnknownLeaderEpoch } else { ErrorCode::NotLeaderOrFollower });
+    let asked_epoch = target.asked.current_leader_epoch.max(LeaderEpoch::UNKNOWN);
+    let max_bytes = usize::try_from(target.asked.max_bytes).unwrap_or(0).min(left);
+    if plan.may_read_from_follower() {
+        partition.check_epoch(asked_epoch)?;
+        return read_log(partition.log(), plan, target, max_bytes, first);
     }
+    let epoch = partition.check_leader(asked_epoch)?;
+    if !plan.is_from_follower() {
+        return read_log(partition.log(), plan, target, max_bytes, first);
+    }
+    if !partition.is_replica(plan.replica_id) {
+        // Its metadata may be newer than ours (KAFKA-13837, KAFKA-14078).
+        let told_epoch = asked_epoch != LeaderEpoch::UNKNOWN;
+        return Err(if told_epoch { ErrorCode::UnknownLeaderEpoch } else { ErrorCode::NotLeaderOrFollower });
+    }
+    // What a follower is given must be this leadership's: the log is not cut before it was read.
+    partition.while_leading(|leading| {
+        if leading.epoch() != epoch {
+            return Err(ErrorCode::NotLeaderOrFollower);
+        }
+        read_log(partition.log(), plan, target, max_bytes, first)
+    })?
+}
+
+fn read_log(
+    log: &PartitionLog,
+    plan: &Plan,
+    target: &Target,
+    max_bytes: usize,
+    first: bool,
+) -> Result<PartitionAnswer, ErrorCode> {
     if plan.version < FIRST_SERVED_VERSION {
         return Err(ErrorCode::UnsupportedVersion);
     }
-    let log = partition.log();
     if plan.version < FIRST_VERSION_WITH_ZSTD
         && log.config().compression_type == TopicCompression::Codec(CompressionType::Zstd)
     {
         return Ok(PartitionAnswer::refused(ErrorCode::UnsupportedCompressionType));
     }
+    let asked = target.asked;
     if asked.last_fetched_epoch != LeaderEpoch::UNKNOWN
-        && let Some(diverging) = diverging(partition, plan, target)?
+        && let Some(diverging) = diverging(log, target)?
     {
         return Ok(diverging);
     }
-    let bound = if plan.read_committed { ReadBound::LastStable } else { ReadBound::HighWatermark };
-    let max_bytes = usize::try_from(asked.max_bytes).unwrap_or(0).min(left);
-    let read =
-        log.read(asked.fetch_offset, max_bytes, first, bound).map_err(|error| errors::of_read(&error))?;
-    Ok(filled(read, plan))
-}
-
-fn filled(read: LogRead, plan: &Plan) -> PartitionAnswer {
-    PartitionAnswer {
-        error: ErrorCode::None,
-        high_watermark: read.positions.high_watermark,
-        last_stable: read.positions.last_stable,
-        log_start: read.positions.log_start,
-        diverging: None,
-        aborted: if plan.read_committed { Some(read.aborted) } else { None },
+    let read = log.read(asked.fetch_offset, max_bytes, first, plan.bound());
+    let read = read.map_err(|error| errors::of_read(&error))?;
+    Ok(PartitionAnswer {
+        aborted: if plan.bound() == ReadBound::LastStable { Some(read.aborted) } else { None },
         // A batch that does not fit is left out; its reader comes again when it is the first of the answer.
         records: read.range.filter(|range| range.len > 0 && !read.first_batch_incomplete),
-        current_leader: None,
-        meters: None,
-    }
+        ..offsets(read.positions)
+    })
 }
 
 /// Where the fetcher's last epoch ended, if that is not where the fetcher believes (KIP-595).
-fn diverging(
-    partition: &Partition,
-    _plan: &Plan,
-    target: &Target,
-) -> Result<Option<PartitionAnswer>, ErrorCode> {
-    let asked = target.asked;
-    let (epoch, end) = partition.log().end_offset_for_epoch(asked.last_fetched_epoch);
-    if epoch == LeaderEpoch::UNKNOWN || end == Offset::UNKNOWN {
-        return Err(ErrorCode::OffsetOutOfRange);
+fn diverging(log: &PartitionLog, target: &Target) -> Result<Option<PartitionAnswer>, ErrorCode> {
+    let FetchPartition { last_fetched_epoch, fetch_offset, .. } = target.asked;
+    let positions = log.positions();
+    let (epoch, end) = log.end_offset_for_epoch(last_fetched_epoch);
+    match judge_fetch(last_fetched_epoch, fetch_offset, EpochEnd { epoch, end }, positions.log_start) {
+        FetchVerdict::Read => Ok(None),
+        FetchVerdict::OutOfRange => Err(ErrorCode::OffsetOutOfRange),
+        FetchVerdict::Diverging(end) => {
+            Ok(Some(PartitionAnswer { diverging: Some(end), ..offsets(positions) }))
+        }
     }
-    if epoch >= asked.last_fetched_epoch && end >= asked.fetch_offset {
-        return Ok(None);
-    }
-    let positions = partition.log().positions();
-    Ok(Some(PartitionAnswer {
-        error: ErrorCode::None,
+}
+
+/// An answer with these offsets and nothing else.
+fn offsets(positions: Positions) -> PartitionAnswer {
+    PartitionAnswer {
         high_watermark: positions.high_watermark,
         last_stable: positions.last_stable,
         log_start: positions.log_start,
-        diverging: Some((epoch, end)),
-        aborted: None,
-        records: None,
-        current_leader: None,
-        meters: None,
-    }))
+        log_end: positions.log_end,
+        ..PartitionAnswer::failed(ErrorCode::None)
+    }
+}
+
+/// Notes how far the follower has copied each partition that was read for it.
+pub(super) fn note_progress(broker: &Arc<Broker>, plan: &Plan, found: &Found) {
+    if !plan.is_from_follower() {
+        return;
+    }
+    for (target, answer) in plan.targets.iter().zip(&found.answers).filter(|(_, answer)| answer.is_read()) {
+        let Some(partition) = &answer.partition else { continue };
+        partition.follower_fetched(
+            broker,
+            FollowerFetch {
+                replica: plan.replica_id,
+                offset: target.asked.fetch_offset,
+                log_start: target.asked.log_start,
+                leader_end: answer.log_end,
+            },
+        );
+    }
 }

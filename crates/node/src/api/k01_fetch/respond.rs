@@ -35,7 +35,7 @@ pub(super) fn respond(broker: &Arc<Broker>, answer: Answer, plan: &Plan, found: 
         if !told {
             continue;
         }
-        count(broker, target, &partition);
+        count(broker, plan, target, &partition);
         if last != Some(&target.key.topic) {
             response.responses.push(topic(target));
             last = Some(&target.key.topic);
@@ -66,7 +66,7 @@ fn remember(broker: &Broker, plan: &Plan, found: &Found) -> (i32, Vec<bool>) {
         SessionPlan::Open => {
             let partitions = answers.map(|(target, it)| (target.key.clone(), target.asked, sent(it)));
             let session = Session::new(plan.version >= TOPIC_ID_VERSION, partitions);
-            let privileged = plan.replica_id.0 >= 0;
+            let privileged = plan.is_from_follower();
             let id = broker.fetch_sessions().open(session, privileged, broker.now().mono_ms);
             (id.unwrap_or(NO_SESSION), all())
         }
@@ -112,8 +112,8 @@ fn partition_data(plan: &Plan, target: &Target, it: PartitionAnswer) -> (Partiti
         }),
         ..PartitionData::default()
     };
-    if let Some((epoch, end)) = it.diverging {
-        data.diverging_epoch = EpochEndOffset { epoch: epoch.0, end_offset: end.0 };
+    if let Some(end) = it.diverging {
+        data.diverging_epoch = EpochEndOffset { epoch: end.epoch.0, end_offset: end.end.0 };
     }
     if let (true, Some((leader, epoch))) = (plan.version >= 16, it.current_leader) {
         data.current_leader = LeaderIdAndEpoch { leader_id: leader.0, leader_epoch: epoch.0 };
@@ -121,17 +121,21 @@ fn partition_data(plan: &Plan, target: &Target, it: PartitionAnswer) -> (Partiti
     (data, it.records.map_or(Part::EMPTY, Part::Range))
 }
 
-fn count(broker: &Broker, target: &Target, it: &PartitionAnswer) {
+fn count(broker: &Broker, plan: &Plan, target: &Target, it: &PartitionAnswer) {
     if target.topic.is_none() {
         return;
     }
-    let (all, bytes) = (&broker.metrics().all_topics, u64::try_from(it.bytes()).unwrap_or(u64::MAX));
-    for meters in it.meters.iter().chain([all]) {
+    let bytes = u64::try_from(it.bytes()).unwrap_or(u64::MAX);
+    if plan.is_from_follower() {
+        broker.metrics().replication.bytes_out.add(bytes);
+    }
+    let own = it.partition.as_ref().map(|partition| &**partition.meters());
+    for meters in own.into_iter().chain([&*broker.metrics().all_topics]) {
         meters.total_fetch_requests.inc();
-        if it.error == ErrorCode::None {
-            meters.bytes_out.add(bytes);
-        } else {
+        if it.error != ErrorCode::None {
             meters.failed_fetch_requests.inc();
+        } else if !plan.is_from_follower() {
+            meters.bytes_out.add(bytes);
         }
     }
 }

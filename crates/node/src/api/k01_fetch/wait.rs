@@ -1,4 +1,5 @@
-//! A fetch that waits for more: at the high watermark of each of its partitions, and in the timer.
+//! A fetch that waits for more: at each of its partitions, and in the timer. A consumer waits for the high watermark to
+//! move, a follower for the log to grow; a high watermark that moves alone is no reason to answer it (KAFKA-9952).
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -58,9 +59,25 @@ impl DelayedFetch {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(state) = state.as_mut() else { return };
         for partition in partitions {
-            let offset = partition.log().positions().high_watermark;
-            partition.watch_high_watermark(offset, self.id, self.clone());
+            let offset = end_for(&state.plan, partition);
+            self.stand(&state.plan, partition, offset);
             state.watched.push((partition.clone(), offset));
+        }
+    }
+
+    fn stand(self: &Arc<Self>, plan: &Plan, partition: &Partition, offset: Offset) {
+        if plan.is_from_follower() {
+            partition.watch_log_end(offset, self.id, self.clone());
+        } else {
+            partition.watch_high_watermark(offset, self.id, self.clone());
+        }
+    }
+
+    fn leave(&self, plan: &Plan, partition: &Partition, offset: Offset) {
+        if plan.is_from_follower() {
+            partition.unwatch_log_end(offset, self.id);
+        } else {
+            partition.unwatch_high_watermark(offset, self.id);
         }
     }
 
@@ -69,22 +86,29 @@ impl DelayedFetch {
         let State { answer, plan, watched } = state?;
         broker.timers().remove(self.timer_ms.load(Ordering::Relaxed), self.id);
         for (partition, offset) in watched {
-            partition.unwatch_high_watermark(offset, self.id);
+            self.leave(&plan, &partition, offset);
         }
         Some((answer, plan))
     }
 
     /// Stands again at those partitions that have moved since it was put there.
     fn watch_again(self: &Arc<Self>, state: &mut State) {
-        for (partition, offset) in &mut state.watched {
-            let high_watermark = partition.log().positions().high_watermark;
-            if high_watermark != *offset {
-                partition.unwatch_high_watermark(*offset, self.id);
-                partition.watch_high_watermark(high_watermark, self.id, self.clone());
-                *offset = high_watermark;
+        let State { plan, watched, .. } = state;
+        for (partition, offset) in watched {
+            let end = end_for(plan, partition);
+            if end != *offset {
+                self.leave(plan, partition, *offset);
+                self.stand(plan, partition, end);
+                *offset = end;
             }
         }
     }
+}
+
+/// The end that the fetcher waits to see moved.
+fn end_for(plan: &Plan, partition: &Partition) -> Offset {
+    let positions = partition.log().positions();
+    if plan.is_from_follower() { positions.log_end } else { positions.high_watermark }
 }
 
 impl Delayed for DelayedFetch {
@@ -112,7 +136,11 @@ impl Delayed for DelayedFetch {
             return;
         }
         if why == Wake::Expired {
-            broker.metrics().expired_fetches.inc();
+            let metrics = broker.metrics();
+            let follower = state.plan.is_from_follower();
+            let expired =
+                if follower { &metrics.replication.expired_fetches } else { &metrics.expired_fetches };
+            expired.inc();
         }
         let taken = guard.take();
         drop(guard);
