@@ -14,6 +14,7 @@ use kernel::controller::Controller;
 use kernel::controller::settings::Settings;
 use kernel::metadata_image::MetadataImage;
 use metadata::store::{SessionId, Store};
+use storage::disk::Disk;
 use storage::log_config::LogConfig;
 use storage::log_dirs::LogDirs;
 use wire::types::{BrokerEpoch, BrokerId, ControllerEpoch, LeaderEpoch, Now, TopicId};
@@ -68,6 +69,8 @@ pub struct Environment {
     pub store_events: Arc<StoreEvents>,
     /// The clock.
     pub clock: Arc<dyn Clock>,
+    /// What the log directories lie on.
+    pub disk: Arc<dyn Disk>,
     /// Where work that blocks is done.
     pub executor: Arc<dyn Executor>,
     /// The addresses that clients of each listener are told, ports and hosts resolved.

@@ -1,6 +1,6 @@
 //! Time as the broker sees it: one trait, so that a simulation can hold the hands.
 
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use wire::types::Now;
 
@@ -8,6 +8,11 @@ use wire::types::Now;
 pub trait Clock: Send + Sync {
     /// The present instant.
     fn now(&self) -> Now;
+
+    /// Returns when `duration` has passed: for the steps of the start, which may wait. By default the thread sleeps.
+    fn sleep(&self, duration: Duration) {
+        std::thread::sleep(duration);
+    }
 }
 
 /// The machine's clocks.

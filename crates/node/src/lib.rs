@@ -20,3 +20,5 @@ mod refusal;
 
 pub use drive::session::StoreEvents;
 pub use drive::start::{Membership, StartError, start};
+/// The machine's disk, for [`Environment::disk`](broker::Environment::disk).
+pub use storage::disk::RealDisk;

@@ -49,10 +49,12 @@ impl Partitions {
         self.hosted.read().unwrap_or_else(PoisonError::into_inner).contains_key(topic)
     }
 
-    /// All of them, in no order.
+    /// All of them, by topic and index, so that what is done to all is done in the same order each time.
     pub(crate) fn all(&self) -> Vec<Arc<Partition>> {
         let map = self.hosted.read().unwrap_or_else(PoisonError::into_inner);
-        map.values().flat_map(|topic| topic.values().cloned()).collect()
+        let mut topics: Vec<_> = map.iter().collect();
+        topics.sort_unstable_by_key(|(name, _)| *name);
+        topics.into_iter().flat_map(|(_, topic)| topic.values().cloned()).collect()
     }
 
     /// Whether the partition should be here and cannot.

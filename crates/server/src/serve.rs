@@ -85,6 +85,7 @@ where
         store_events,
         membership,
         clock: Arc::new(SystemClock::new()),
+        disk: Arc::new(node::RealDisk),
         executor: Arc::new(Threads(pool)),
         endpoints,
         seed: seed(),

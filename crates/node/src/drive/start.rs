@@ -14,20 +14,22 @@ mod surely;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use kernel::metadata_image::MetadataImage;
 use metadata::store::{SessionId, Store, StoreError};
 use metadata::znode::{DecodeError, persistent_paths};
+use storage::disk::Disk;
 use storage::log_dirs::{LogDirs, LogDirsError, LogDirsOptions};
 use storage::names::CLEAN_SHUTDOWN;
-use wire::types::{BrokerEpoch, BrokerId, Millis, TopicPartition};
+use wire::types::{BrokerEpoch, BrokerId, Millis, Now, TopicPartition};
 
 use super::log_dir_failure::LogDirFailures;
 use super::{controller, isr_shrink, session};
 use crate::broker::{Broker, BrokerState, Environment, Found};
+use crate::clock::Clock;
 use crate::config::KafkaConfig;
 use lost_tail::{LostTail, wait_until_out_of_isrs};
 use register::Registration;
@@ -103,7 +105,8 @@ pub fn start(config: KafkaConfig, environment: Environment) -> Result<Arc<Broker
     surely(&*store, || Ok(persistent_paths::ensure_persistent_paths(&*store)?))?;
     let now = environment.clock.now();
     let failures = Arc::new(LogDirFailures::default());
-    let log_dirs = LogDirs::open(&config.log_dirs, log_dirs_options(&config, failures.clone()))?;
+    let options = log_dirs_options(&config, environment.disk.clone(), failures.clone());
+    let log_dirs = LogDirs::open(&config.log_dirs, options)?;
     let of_dirs = log_dirs.cluster_id();
     let cluster_id = surely(&*store, || {
         identity::find_cluster_id(&*store, &membership, of_dirs.as_deref(), environment.seed)
@@ -115,13 +118,13 @@ pub fn start(config: KafkaConfig, environment: Environment) -> Result<Arc<Broker
         let none = BTreeMap::new();
         Arc::new(config.log_config(configs.get(&partition.topic).unwrap_or(&none)))
     };
-    let lost_tail = lost_tail(membership, &config);
+    let lost_tail = lost_tail(membership, &config, &*environment.disk);
     let loaded = log_dirs.load(config.num_recovery_threads_per_data_dir.max(1), &config_of, now)?;
     for (partition, error) in &loaded.failed {
         tracing::error!(%partition, %error, "the log cannot be opened and stays offline");
     }
     let registration = Registration::new(&config, &environment.endpoints, id, now.wall_ms);
-    let broker_epoch = join(&*store, membership, lost_tail, &registration)?;
+    let broker_epoch = join(&*store, &*environment.clock, membership, lost_tail, &registration)?;
     let image = MetadataImage::default().with_cluster_id(&cluster_id).with_broker(id, registration.info());
     let session = store.session_id().ok_or(StoreError::SessionExpired)?;
     let events = environment.store_events.clone();
@@ -139,8 +142,13 @@ pub fn start(config: KafkaConfig, environment: Environment) -> Result<Arc<Broker
     Ok(broker)
 }
 
-fn log_dirs_options(config: &KafkaConfig, failures: Arc<LogDirFailures>) -> LogDirsOptions {
+fn log_dirs_options(
+    config: &KafkaConfig,
+    disk: Arc<dyn Disk>,
+    failures: Arc<LogDirFailures>,
+) -> LogDirsOptions {
     LogDirsOptions {
+        disk,
         on_offline: Arc::new(move |_| failures.note()),
         producer_expiration: Millis(i64::from(config.producer_id_expiration_ms)),
         ..LogDirsOptions::default()
@@ -148,12 +156,11 @@ fn log_dirs_options(config: &KafkaConfig, failures: Arc<LogDirFailures>) -> LogD
 }
 
 /// Whether logs may lack what others rely on. It must be asked before they are loaded, which takes the marks away.
-fn lost_tail(membership: Membership, config: &KafkaConfig) -> LostTail {
-    let is_clean = |dir: &Path| dir.join(CLEAN_SHUTDOWN).exists();
+fn lost_tail(membership: Membership, config: &KafkaConfig, disk: &dyn Disk) -> LostTail {
+    // A mark that cannot be looked for counts as missing.
+    let is_clean = |dir: &PathBuf| disk.exists(&dir.join(CLEAN_SHUTDOWN)).unwrap_or(false);
     match membership {
-        Membership::Member { is_same_boot: false, .. }
-            if !config.log_dirs.iter().all(|dir| is_clean(dir)) =>
-        {
+        Membership::Member { is_same_boot: false, .. } if !config.log_dirs.iter().all(is_clean) => {
             LostTail::Possible
         }
         _ => LostTail::No,
@@ -163,6 +170,7 @@ fn lost_tail(membership: Membership, config: &KafkaConfig) -> LostTail {
 /// Registers the broker once nothing speaks against it.
 fn join(
     store: &dyn Store,
+    clock: &dyn Clock,
     membership: Membership,
     lost_tail: LostTail,
     registration: &Registration,
@@ -172,8 +180,14 @@ fn join(
         Membership::Member { session_timeout, .. } => session_timeout,
     };
     if lost_tail == LostTail::Possible {
-        surely(store, || wait_until_out_of_isrs(store, registration.id, session_timeout))?;
+        surely(store, || wait_until_out_of_isrs(store, clock, registration.id, session_timeout))?;
     }
     surely(store, || registration.check_addresses(store))?;
-    surely(store, || registration.register_first(store, session_timeout))
+    surely(store, || registration.register_first(store, clock, session_timeout))
+}
+
+/// How long ago `start` was.
+fn waited(clock: &dyn Clock, start: Now) -> Duration {
+    let passed_ms = clock.now().mono_ms.saturating_sub(start.mono_ms);
+    Duration::from_millis(u64::try_from(passed_ms).unwrap_or(0))
 }

@@ -16,7 +16,7 @@ use node::call::{Connection, Outcome, Reply};
 use node::clock::{Clock, SystemClock};
 use node::config::{EndPoint, KafkaConfig};
 use node::jobs::Inline;
-use storage::disk::FileRange;
+use storage::disk::{FileRange, RealDisk};
 use tempfile::TempDir;
 use wire::api::ApiKey;
 use wire::error_code::ErrorCode;
@@ -84,6 +84,7 @@ impl Node {
             store: gate.clone(),
             store_events,
             clock: clock.clone(),
+            disk: Arc::new(RealDisk),
             executor: Arc::new(Inline),
             endpoints,
             seed: 7,

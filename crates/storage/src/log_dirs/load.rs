@@ -59,16 +59,11 @@ impl LogDirs {
         }
         check_duplicates(&found)?;
         let mut report = LoadReport::default();
-        std::thread::scope(|scope| {
-            let work = |one| move || self.load_dir(one, threads, config_of, now);
-            let running: Vec<_> = found.iter().map(|one| scope.spawn(work(one))).collect();
-            for thread in running {
-                // A panic of a loading thread is a defect; it must not pass for a loaded directory.
-                let part = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-                report.loaded = report.loaded.saturating_add(part.loaded);
-                report.failed.extend(part.failed);
-            }
-        });
+        let parts = in_parallel(&found, found.len(), |one| self.load_dir(one, threads, config_of, now));
+        for part in parts {
+            report.loaded = report.loaded.saturating_add(part.loaded);
+            report.failed.extend(part.failed);
+        }
         self.check_some_online()?;
         Ok(report)
     }
@@ -184,7 +179,8 @@ fn check_duplicates(found: &[Found]) -> Result<(), LogDirsError> {
     Ok(())
 }
 
-/// Does `work` for each item with at most `threads` threads; the results are in the order of the items.
+/// Does `work` for each item with at most `threads` threads, here if that is one; the results are in the order of the
+/// items. A panic of a thread is passed on.
 pub(super) fn in_parallel<T: Sync, R: Send>(
     items: &[T],
     threads: usize,

@@ -10,15 +10,16 @@
 //! Where no other member of the ISR is alive there is nobody to take it out, and nobody to lead instead. There it waits for
 //! a session timeout, so that a member whose log is whole can come first, and goes on.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use metadata::store::{Blocking, Request, Response, Store, StoreError};
 use metadata::znode::partition_state::{self, PartitionState};
 use metadata::znode::topic::{self, TopicAssignment};
 use metadata::znode::{broker, delete_topics};
-use wire::types::{BrokerId, TopicName, TopicPartition};
+use wire::types::{BrokerId, Now, TopicName, TopicPartition};
 
-use super::{StartError, register};
+use super::{StartError, register, waited};
+use crate::clock::Clock;
 
 /// The first and the longest pause between two looks.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
@@ -49,17 +50,18 @@ enum Standing {
 /// brokers that are not. `id` is not registered, so it becomes no member meanwhile. Topics that are being deleted do not count.
 pub(crate) fn wait_until_out_of_isrs(
     store: &dyn Store,
+    clock: &dyn Clock,
     id: BrokerId,
     grace: Duration,
 ) -> Result<(), StartError> {
     let mut partitions = partitions(store)?;
-    let (mut pause, start) = (PAUSE.0, Instant::now());
-    let mut told: Option<Instant> = None;
+    let (mut pause, start) = (PAUSE.0, clock.now());
+    let mut told: Option<Now> = None;
     loop {
         let standing = look(store, id, &mut partitions)?;
         match standing {
             Standing::Out => return Ok(()),
-            Standing::AmongDead if start.elapsed() >= grace => {
+            Standing::AmongDead if waited(clock, start) >= grace => {
                 tracing::warn!(
                     partitions = partitions.len(),
                     "no other in-sync replica is alive: the broker comes back with what its logs hold"
@@ -68,15 +70,15 @@ pub(crate) fn wait_until_out_of_isrs(
             }
             Standing::AmongDead | Standing::AmongLiving => {}
         }
-        if told.is_none_or(|at| at.elapsed() >= TOLD_EVERY) {
-            told = Some(Instant::now());
+        if told.is_none_or(|at| waited(clock, at) >= TOLD_EVERY) {
+            told = Some(clock.now());
             tracing::warn!(
                 partitions = partitions.len(),
                 "the logs were not closed in order before the machine went down and may lack what was not synced; \
                  waiting until the broker does not count as in sync any more"
             );
         }
-        std::thread::sleep(pause);
+        clock.sleep(pause);
         pause = (pause * 2).min(PAUSE.1);
     }
 }

@@ -1,7 +1,7 @@
 //! The registration of the broker: an ephemeral znode that tells the cluster where it listens, and whose czxid is the
 //! broker epoch (KIP-380).
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use kernel::metadata_image::{BrokerInfo, Endpoint};
 use kernel::metadata_version::MetadataVersion;
@@ -9,7 +9,8 @@ use metadata::store::{Blocking, Op, OpResult, Request, Response, SessionId, Stor
 use metadata::znode::broker::{self, BrokerRegistration};
 use wire::types::{BrokerEpoch, BrokerId, Millis};
 
-use super::StartError;
+use super::{StartError, waited};
+use crate::clock::Clock;
 use crate::config::{EndPoint, KafkaConfig};
 
 /// How much longer than its timeout a session may live: an ensemble counts in ticks, of two seconds by default.
@@ -121,16 +122,17 @@ impl Registration {
     pub(crate) fn register_first(
         &self,
         store: &dyn Store,
+        clock: &dyn Clock,
         session_timeout: Duration,
     ) -> Result<BrokerEpoch, StartError> {
         let limit = session_timeout + EXPIRY_GRACE;
-        let start = Instant::now();
+        let start = clock.now();
         let mut told = false;
         loop {
             match self.register(store, None) {
                 Ok(epoch) => return Ok(epoch),
                 Err(RegisterError::Store(error)) => return Err(error.into()),
-                Err(RegisterError::Foreign { owner }) if start.elapsed() >= limit => {
+                Err(RegisterError::Foreign { owner }) if waited(clock, start) >= limit => {
                     return Err(StartError::Registered { id: self.id, owner });
                 }
                 Err(RegisterError::Foreign { owner }) => {
@@ -140,7 +142,7 @@ impl Registration {
                             "another session has registered this broker id; waiting for its end"
                         );
                     }
-                    std::thread::sleep(PAUSE);
+                    clock.sleep(PAUSE);
                 }
             }
         }

@@ -40,7 +40,8 @@ fn cluster_with(isr: &[i32]) -> EmbeddedStore {
 fn is_free(store: &EmbeddedStore) -> bool {
     let (started, session) = (Instant::now(), session(store));
     std::thread::scope(|scope| {
-        let waiting = scope.spawn(|| wait_until_out_of_isrs(&session, BrokerId(1), LONG));
+        let waiting =
+            scope.spawn(|| wait_until_out_of_isrs(&session, &SystemClock::new(), BrokerId(1), LONG));
         while !waiting.is_finished() && started.elapsed() < Duration::from_millis(500) {
             std::thread::yield_now();
         }
@@ -76,7 +77,8 @@ fn beside_dead_brokers_it_waits_for_a_while_and_goes_on() {
     assert!(!is_free(&cluster_with(&[2, 1])));
     let store = cluster_with(&[2, 1]);
     let started = Instant::now();
-    wait_until_out_of_isrs(&session(&store), BrokerId(1), Duration::from_millis(250)).unwrap();
+    wait_until_out_of_isrs(&session(&store), &SystemClock::new(), BrokerId(1), Duration::from_millis(250))
+        .unwrap();
     assert!(started.elapsed() >= Duration::from_millis(250));
 }
 
@@ -85,7 +87,7 @@ fn a_partition_that_vanishes_is_waited_for_no_more() {
     let store = cluster_with(&[2, 1]);
     let session = session(&store);
     Blocking::new(&session).delete(&partition_state::path(&partition()), None).unwrap();
-    wait_until_out_of_isrs(&session, BrokerId(1), LONG).unwrap();
+    wait_until_out_of_isrs(&session, &SystemClock::new(), BrokerId(1), LONG).unwrap();
 }
 
 #[test]
@@ -94,12 +96,16 @@ fn only_an_unclean_end_in_another_boot_can_have_lost_a_tail() {
     let dirs = [dir.path().join("a"), dir.path().join("b")];
     let config = config(&[("log.dirs", &format!("{},{}", dirs[0].display(), dirs[1].display()))]);
     let same_boot = Membership::Member { session_timeout: LONG, is_same_boot: true };
-    assert_eq!(lost_tail(MEMBER, &config), LostTail::Possible);
-    assert_eq!(lost_tail(same_boot, &config), LostTail::No);
-    assert_eq!(lost_tail(Membership::Alone, &config), LostTail::No);
+    assert_eq!(lost_tail(MEMBER, &config, &RealDisk), LostTail::Possible);
+    assert_eq!(lost_tail(same_boot, &config, &RealDisk), LostTail::No);
+    assert_eq!(lost_tail(Membership::Alone, &config, &RealDisk), LostTail::No);
     for (dir, expected) in dirs.iter().zip([LostTail::Possible, LostTail::No]) {
         std::fs::create_dir(dir).unwrap();
         std::fs::write(dir.join(CLEAN_SHUTDOWN), "").unwrap();
-        assert_eq!(lost_tail(MEMBER, &config), expected, "every directory must have been closed in order");
+        assert_eq!(
+            lost_tail(MEMBER, &config, &RealDisk),
+            expected,
+            "every directory must have been closed in order"
+        );
     }
 }

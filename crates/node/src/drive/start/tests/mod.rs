@@ -10,8 +10,10 @@ use std::time::Duration;
 use metadata::embedded::{EmbeddedSession, EmbeddedStore};
 use metadata::store::{Blocking, CreateMode, Store};
 use metadata::znode::persistent_paths::ensure_persistent_paths;
+use storage::disk::RealDisk;
 
 use super::*;
+use crate::clock::SystemClock;
 
 const MEMBER: Membership =
     Membership::Member { session_timeout: Duration::from_millis(1), is_same_boot: false };

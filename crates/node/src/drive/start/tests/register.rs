@@ -63,7 +63,9 @@ fn the_start_waits_for_the_end_of_a_session_that_outlives_its_process() {
     let (dead, mine) = (session(&store), session(&store));
     registration(1, 9092).register(&dead, None).unwrap();
     std::thread::scope(|scope| {
-        let waiting = scope.spawn(|| registration(1, 9092).register_first(&mine, Duration::from_secs(60)));
+        let waiting = scope.spawn(|| {
+            registration(1, 9092).register_first(&mine, &SystemClock::new(), Duration::from_secs(60))
+        });
         let started = Instant::now();
         while started.elapsed() < Duration::from_millis(300) {
             assert!(!waiting.is_finished());
