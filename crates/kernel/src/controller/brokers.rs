@@ -111,10 +111,14 @@ pub(super) fn started(turn: &mut Turn<'_>, started: &BTreeSet<BrokerId>) -> Flow
     picture.update_metadata(turn.context, started.iter().copied(), &led);
     turn.send(picture);
 
-    let replicas = turn.context.replicas_on(started);
+    // A replica that was deleted with its topic is not told to come back.
+    let is_there =
+        |replica: &Replica| turn.context.replica_state(replica) != ReplicaState::DeletionSuccessful;
+    let replicas = turn.context.replicas_on(started).into_iter().filter(is_there).collect();
     Flow::Then(vec![
         Step::Replicas(ReplicaTransition::new(replicas, ReplicaState::Online)),
         Step::TriggerOnline(None),
+        Step::AllowDeletionsOn(started.clone()),
     ])
 }
 
@@ -130,7 +134,8 @@ pub(super) fn failed(turn: &mut Turn<'_>, failed: &BTreeSet<BrokerId>) -> Flow {
 /// leave the in-sync replicas.
 pub(super) fn replicas_offline(turn: &mut Turn<'_>, replicas: Vec<Replica>) -> Flow {
     let is_kept = |partition: &TopicPartition| !turn.context.is_queued_for_deletion(&partition.topic);
-    let replicas: Vec<_> = replicas.into_iter().filter(|replica| is_kept(&replica.partition)).collect();
+    let (replicas, undeletable): (Vec<_>, Vec<_>) =
+        replicas.into_iter().partition(|replica| is_kept(&replica.partition));
     let has_offline_replicas = !replicas.is_empty();
     let leaderless = turn.context.select(|partition, known| {
         let leader = known.leadership.as_ref().map(|state| state.leader);
@@ -140,6 +145,7 @@ pub(super) fn replicas_offline(turn: &mut Turn<'_>, replicas: Vec<Replica>) -> F
         Step::Partitions(PartitionTransition::new(leaderless, PartitionState::Offline, None)),
         Step::TriggerOnline(None),
         Step::Replicas(ReplicaTransition::new(replicas, ReplicaState::Offline)),
+        Step::FailDeletions(undeletable),
         Step::AnnounceIfNothingChanged { has_offline_replicas },
     ])
 }

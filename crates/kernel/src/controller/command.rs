@@ -1,12 +1,15 @@
 //! What the controller wants done.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use wire::error_code::ErrorCode;
 use wire::types::{BrokerId, ControllerEpoch, TopicPartition};
 
+use super::elect_leaders::ElectedLeaders;
 use super::event::RequestId;
 use super::note::Note;
+use super::producer_ids::ProducerIdBlock;
 use super::store::{OpId, StoreOp};
 use super::values::{BrokerRegistration, ControlRequest, LeaderAndIsr};
 use crate::fetch::session::TopicRef;
@@ -67,6 +70,12 @@ pub enum ApiAnswer {
     AlterPartition(Vec<AlteredPartition>),
     /// To ControlledShutdown: what the broker still leads although it has other replicas.
     ControlledShutdown(Vec<TopicPartition>),
+    /// To ElectLeaders. The caller waits until its own picture of the cluster shows these leaders.
+    ElectLeaders(ElectedLeaders),
+    /// To AllocateProducerIds.
+    AllocateProducerIds(ProducerIdBlock),
+    /// To UpdateFeatures: for each feature, why it was not changed (INVALID_REQUEST).
+    UpdateFeatures(BTreeMap<String, &'static str>),
 }
 
 /// The outcome of an AlterPartition for one partition.

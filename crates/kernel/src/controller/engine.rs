@@ -8,7 +8,7 @@
 //! Whoever asked for something gets an answer, also from a program that is given up.
 
 use wire::error_code::ErrorCode;
-use wire::types::Now;
+use wire::types::{BrokerId, Now, TopicPartition};
 
 use super::alter_partition::AlterIsr;
 use super::command::Command;
@@ -16,11 +16,13 @@ use super::context::Context;
 use super::controlled_shutdown::ShutdownRequest;
 use super::event::{ApiRequest, Change, Event, RequestId};
 use super::note::{Cause, Note, What};
+use super::producer_ids::Allocation;
 use super::program::{Elections, Flow, Step, Turn};
 use super::queue::{Task, Waiting};
+use super::responses::{self, Outcomes};
 use super::store::{ControllerNode, OpId, StoreFailure, StoreOp, StoreReply};
 use super::values::ControlResponse;
-use super::{Controller, ControllerWatch, HOLD_OFF_MS, office, unclean};
+use super::{Controller, ControllerWatch, FIRST_BALANCE_MS, HOLD_OFF_MS, office, unclean};
 
 /// What is being worked on, by the value of the gauge `ControllerState`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -35,14 +37,26 @@ pub enum ControllerState {
     BrokerChange = 2,
     /// The list of topics, or one topic.
     TopicChange = 3,
+    /// The deletion of topics.
+    TopicDeletion = 4,
+    /// The balance of leaders.
+    AutoLeaderBalance = 6,
+    /// Elections that somebody asked for.
+    ManualLeaderBalance = 7,
     /// A controlled shutdown.
     ControlledShutdown = 8,
     /// A change of in-sync replicas.
     IsrChange = 9,
+    /// What a broker answered to LeaderAndIsr.
+    LeaderAndIsrResponseReceived = 10,
+    /// A failed log directory.
+    LogDirChange = 11,
     /// Unclean elections were allowed by default.
     UncleanLeaderElectionEnable = 13,
     /// Unclean elections were allowed for a topic.
     TopicUncleanLeaderElectionEnable = 14,
+    /// A change of finalized features.
+    UpdateFeatures = 17,
 }
 
 /// The event under work.
@@ -83,6 +97,19 @@ fn program_of(task: &Task) -> (Vec<Step>, ControllerState) {
         Task::Change(Change::Broker(id)) => (vec![Step::CompareBroker(id)], ControllerState::BrokerChange),
         Task::Change(Change::Topics) => (vec![Step::CompareTopics], ControllerState::TopicChange),
         Task::Change(Change::Topic(topic)) => (vec![Step::CompareTopic(topic)], ControllerState::TopicChange),
+        Task::Change(Change::Deletions) => (vec![Step::CompareDeletions], ControllerState::TopicDeletion),
+        Task::Change(Change::LogDirEvents) => (vec![Step::ReadLogDirEvents], ControllerState::LogDirChange),
+        Task::Change(Change::IsrChanges) => (vec![Step::ReadIsrChanges], ControllerState::IsrChange),
+        Task::Change(Change::PreferredElection) => {
+            (vec![Step::ReadPreferredElection], ControllerState::ManualLeaderBalance)
+        }
+        Task::Balance => (vec![Step::BalanceLeaders], ControllerState::AutoLeaderBalance),
+        Task::Led(broker, run, outcomes) => {
+            (vec![Step::ReplicasLed { broker, run, outcomes }], ControllerState::LeaderAndIsrResponseReceived)
+        }
+        Task::Deleted(broker, run, outcomes) => {
+            (vec![Step::ReplicasDeleted { broker, run, outcomes }], ControllerState::TopicDeletion)
+        }
         Task::Change(Change::UncleanElection(None)) => {
             (unclean::enabled(None), ControllerState::UncleanLeaderElectionEnable)
         }
@@ -96,6 +123,16 @@ fn program_of(task: &Task) -> (Vec<Step>, ControllerState) {
             let request = ShutdownRequest { broker, broker_epoch };
             (vec![Step::ShutDownBroker(request)], ControllerState::ControlledShutdown)
         }
+        Task::Request(_, ApiRequest::ElectLeaders(request)) => {
+            (vec![Step::ElectLeaders(request)], ControllerState::ManualLeaderBalance)
+        }
+        Task::Request(_, ApiRequest::AllocateProducerIds { broker, broker_epoch }) => {
+            let step = Step::AllocateProducerIds(Allocation::new(broker, broker_epoch));
+            (vec![step], ControllerState::Idle)
+        }
+        Task::Request(_, ApiRequest::UpdateFeatures(updates)) => {
+            (vec![Step::UpdateFeatures(updates)], ControllerState::UpdateFeatures)
+        }
     }
 }
 
@@ -108,6 +145,13 @@ fn name_of(task: &Task) -> String {
         Task::Change(Change::Broker(id)) => format!("BrokerModifications({id})"),
         Task::Change(Change::Topics) => "TopicChange".to_owned(),
         Task::Change(Change::Topic(topic)) => format!("PartitionModifications({topic})"),
+        Task::Change(Change::Deletions) => "TopicDeletion".to_owned(),
+        Task::Change(Change::LogDirEvents) => "LogDirEventNotification".to_owned(),
+        Task::Change(Change::IsrChanges) => "IsrChangeNotification".to_owned(),
+        Task::Change(Change::PreferredElection) => "ReplicaLeaderElection(znode)".to_owned(),
+        Task::Balance => "AutoPreferredReplicaLeaderElection".to_owned(),
+        Task::Led(broker, ..) => format!("LeaderAndIsrResponseReceived({broker})"),
+        Task::Deleted(broker, ..) => format!("TopicDeletionStopReplicaResponseReceived({broker})"),
         Task::Change(Change::UncleanElection(None)) => "UncleanLeaderElectionEnable".to_owned(),
         Task::Change(Change::UncleanElection(Some(topic))) => {
             format!("TopicUncleanLeaderElectionEnable({topic})")
@@ -118,6 +162,13 @@ fn name_of(task: &Task) -> String {
         Task::Request(_, ApiRequest::ControlledShutdown { broker, .. }) => {
             format!("ControlledShutdown({broker})")
         }
+        Task::Request(_, ApiRequest::ElectLeaders(request)) => {
+            format!("ReplicaLeaderElection({:?})", request.kind)
+        }
+        Task::Request(_, ApiRequest::AllocateProducerIds { broker, .. }) => {
+            format!("AllocateProducerIds({broker})")
+        }
+        Task::Request(_, ApiRequest::UpdateFeatures(_)) => "UpdateFeatures".to_owned(),
     }
 }
 
@@ -125,7 +176,10 @@ fn name_of(task: &Task) -> String {
 fn refusal(request: &ApiRequest) -> ErrorCode {
     match request {
         ApiRequest::ControlledShutdown { .. } => ErrorCode::StaleControllerEpoch,
-        ApiRequest::AlterPartition(_) => ErrorCode::NotController,
+        ApiRequest::AlterPartition(_)
+        | ApiRequest::ElectLeaders(_)
+        | ApiRequest::AllocateProducerIds { .. }
+        | ApiRequest::UpdateFeatures(_) => ErrorCode::NotController,
     }
 }
 
@@ -161,15 +215,44 @@ impl Controller {
                     out.push(Command::Answer { id, answer: Err(refusal(&request)) });
                 }
             }
-            Event::Responded { broker, response } => {
-                let (ControlResponse::LeaderAndIsr { error, .. }
-                | ControlResponse::UpdateMetadata { error }
-                | ControlResponse::StopReplica { error, .. }) = response;
-                if self.office.is_active() && error.is_error() {
-                    self.note(What::ResponseError { broker, error: error.name() }, out);
+            Event::Responded { broker, response } => self.responded(broker, response, out),
+            Event::StoreDone { id, result } => self.store_done(now, id, result, out),
+        }
+    }
+
+    /// Notes an error of a whole request, and queues what an answer says of replicas, if something follows from it.
+    fn responded(&mut self, broker: BrokerId, response: ControlResponse, out: &mut Vec<Command>) {
+        let (ControlResponse::LeaderAndIsr { error, .. }
+        | ControlResponse::UpdateMetadata { error }
+        | ControlResponse::StopReplica { error, .. }) = response;
+        if !self.office.is_active() {
+            return;
+        }
+        if error.is_error() {
+            self.note(What::ResponseError { broker, error: error.name() }, out);
+        }
+        let Some(run) = self.context.registered().get(&broker).map(|known| known.epoch) else { return };
+        match response {
+            ControlResponse::LeaderAndIsr { error: ErrorCode::None, partitions } => {
+                let follows_another = self.queue.holds_answer_of(broker);
+                if follows_another || responses::matters(&self.context, broker, &partitions) {
+                    self.queue(Task::Led(broker, run, partitions), None, out);
                 }
             }
-            Event::StoreDone { id, result } => self.store_done(now, id, result, out),
+            ControlResponse::StopReplica { error, deleted } => {
+                let outcome = |own: ErrorCode| if error.is_error() { error } else { own };
+                let is_wanted =
+                    |partition: &TopicPartition| self.context.is_queued_for_deletion(&partition.topic);
+                let outcomes: Outcomes = deleted
+                    .into_iter()
+                    .filter(|(partition, _)| is_wanted(partition))
+                    .map(|(partition, own)| (partition, outcome(own)))
+                    .collect();
+                if !outcomes.is_empty() {
+                    self.queue(Task::Deleted(broker, run, outcomes), None, out);
+                }
+            }
+            _ => {}
         }
     }
 
@@ -193,6 +276,11 @@ impl Controller {
         if self.hold_off_until.is_some_and(|until| now.mono_ms >= until) {
             self.hold_off_until = None;
             self.watch_controller(out);
+        }
+        if self.balance_at.is_some_and(|at| now.mono_ms >= at) {
+            self.balance_at =
+                Some(now.mono_ms.saturating_add(self.settings.leader_imbalance_check_interval_ms));
+            self.queue(Task::Balance, None, out);
         }
     }
 
@@ -286,6 +374,8 @@ impl Controller {
 
     fn run(&mut self, now: Now, step: Step, reply: Option<StoreReply>, out: &mut Vec<Command>) {
         let Some(running) = &mut self.running else { return };
+        let was_active = self.office.is_active();
+        let mut raised = Vec::new();
         let mut turn = Turn {
             settings: &self.settings,
             office: &mut self.office,
@@ -293,9 +383,19 @@ impl Controller {
             cause: &running.cause,
             elections: &mut running.elections,
             unanswered: &mut running.unanswered,
+            raised: &mut raised,
             out,
         };
-        match step.run(&mut turn, reply) {
+        let flow = step.run(&mut turn, reply);
+        let parent = Some(running.cause.number);
+        for change in raised {
+            self.queue(Task::Change(change), parent, out);
+        }
+        if !was_active && self.office.is_active() && self.settings.auto_leader_rebalance_enable {
+            self.balance_at = Some(now.mono_ms.saturating_add(FIRST_BALANCE_MS));
+        }
+        let Some(running) = &mut self.running else { return };
+        match flow {
             Flow::Done => {}
             Flow::Then(steps) => running.program.extend(steps.into_iter().rev()),
             Flow::Ask(op, step) => {
@@ -402,6 +502,7 @@ impl Controller {
             out.push(Command::Answer { id, answer: Err(refusal(&request)) });
         }
         self.context = Context::default();
+        self.balance_at = None;
         self.office.end_term();
         out.push(Command::LeftOffice);
     }

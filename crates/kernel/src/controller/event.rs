@@ -5,6 +5,8 @@
 
 use wire::types::{BrokerEpoch, BrokerId, LeaderEpoch, TopicName};
 
+use super::elect_leaders::ElectLeadersRequest;
+use super::features::FeatureUpdate;
 use super::store::{OpId, StoreFailure, StoreReply};
 use super::values::{ControlResponse, LeaderRecoveryState};
 use crate::fetch::session::TopicRef;
@@ -64,6 +66,14 @@ pub enum Change {
     Topics,
     /// The data of a topic.
     Topic(TopicName),
+    /// The children of `/admin/delete_topics`.
+    Deletions,
+    /// The children of `/log_dir_event_notification`.
+    LogDirEvents,
+    /// The children of `/isr_change_notification`.
+    IsrChanges,
+    /// `/admin/preferred_replica_election` was created.
+    PreferredElection,
     /// Unclean elections were allowed: for one topic, or by default.
     UncleanElection(Option<TopicName>),
 }
@@ -84,6 +94,17 @@ pub enum ApiRequest {
         /// Its epoch, -1 from brokers before KIP-380.
         broker_epoch: BrokerEpoch,
     },
+    /// Elect leaders.
+    ElectLeaders(ElectLeadersRequest),
+    /// A broker wants a block of producer ids.
+    AllocateProducerIds {
+        /// The broker.
+        broker: BrokerId,
+        /// Its epoch.
+        broker_epoch: BrokerEpoch,
+    },
+    /// Change finalized features.
+    UpdateFeatures(Vec<FeatureUpdate>),
 }
 
 /// AlterPartition (KIP-497).

@@ -12,7 +12,7 @@ use super::partition_state::PartitionState;
 use super::program::{Flow, Step, Turn};
 use super::replica_state::ReplicaState;
 use super::replicas::ReplicaTransition;
-use super::store::{FeatureNode, NotificationKind, StateRead, StoreOp, StoreReply};
+use super::store::{NotificationKind, StateRead, StoreOp, StoreReply};
 
 /// The steps that begin a term.
 pub(super) fn program() -> Vec<Step> {
@@ -24,27 +24,17 @@ pub(super) fn program() -> Vec<Step> {
         Step::LoadTopicList,
         Step::LoadPartitionStates,
         Step::OpenChannels,
+        Step::LoadDeletions,
         // A follower refuses a leader that it does not know to be alive (KAFKA-4443).
         Step::AnnounceBrokers,
         // Replicas come first: one that died with the last controller leaves its partition's in-sync replicas here, or
         // its leadership (KAFKA-3143).
         Step::StartReplicas,
         Step::StartPartitions,
+        Step::ResumeDeletions,
+        // Somebody may have asked for preferred leaders while nobody was in office.
+        Step::ReadPreferredElection,
     ]
-}
-
-/// Keeps `/feature` enabled from 2.7 on, in the format of the release, and disabled before.
-pub(super) fn enable_features(turn: &mut Turn<'_>, reply: Option<StoreReply>) -> Flow {
-    let release = turn.settings.release;
-    let is_enabled = release.feature_versioning_supported();
-    let wanted = FeatureNode { format: release.feature_node_version(), is_enabled };
-    match reply {
-        None => Flow::ask(StoreOp::ReadFeatures, Step::EnableFeatures),
-        Some(StoreReply::Features(Some(known))) if known == wanted => Flow::Done,
-        Some(StoreReply::Features(_)) => Flow::ask(StoreOp::WriteFeatures(wanted), Step::EnableFeatures),
-        Some(StoreReply::Done) => Flow::Done,
-        Some(_) => Flow::confused(),
-    }
 }
 
 /// Drops what brokers left for an earlier controller.

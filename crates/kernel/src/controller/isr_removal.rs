@@ -85,8 +85,10 @@ impl IsrRemoval {
                 return self.refuse(turn, partition, Reason::NewerControllerEpoch(stored.controller_epoch));
             }
             StateRead::State(stored) => stored,
-            // A topic that is being deleted may have lost its states already: nothing to do, and nothing to tell.
-            StateRead::Missing if turn.context.is_queued_for_deletion(&partition.topic) => return,
+            // A topic that is being deleted may have lost its states already: there is nothing to leave.
+            StateRead::Missing if turn.context.is_queued_for_deletion(&partition.topic) => {
+                return self.removed.push(partition);
+            }
             StateRead::Missing => return self.refuse(turn, partition, Reason::NoState),
             StateRead::Unreadable(why) => return self.refuse(turn, partition, Reason::Unreadable(why)),
         };

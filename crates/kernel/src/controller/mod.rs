@@ -22,22 +22,28 @@ pub mod command;
 pub mod context;
 mod controlled_shutdown;
 mod creation;
+mod deletion;
+pub mod elect_leaders;
 pub mod election;
 mod engine;
 pub mod event;
 mod failover;
+pub mod features;
 mod gauges;
 mod isr_removal;
 mod leader_election;
 pub mod note;
+mod notifications;
 mod office;
 pub mod partition_state;
 mod partitions;
+pub mod producer_ids;
 mod program;
 mod queue;
 pub mod replica_state;
 mod replicas;
 pub mod requests;
+mod responses;
 pub mod settings;
 pub mod store;
 mod topics;
@@ -66,6 +72,10 @@ pub use queue::MAX_WAITING_REQUESTS;
 /// controller after that could not be read, in milliseconds.
 pub const HOLD_OFF_MS: i64 = 1_000;
 
+/// How long after it was elected a controller looks for the first time whether leaders are where they should be, in
+/// milliseconds.
+pub const FIRST_BALANCE_MS: i64 = 5_000;
+
 /// The controller of one broker: asleep until it is elected.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Controller {
@@ -78,6 +88,8 @@ pub struct Controller {
     watch: ControllerWatch,
     /// Until when this broker does not stand for election, in monotonic milliseconds.
     hold_off_until: Option<i64>,
+    /// When the balance of leaders is looked at next, in monotonic milliseconds; never out of office.
+    balance_at: Option<i64>,
     is_stopped: bool,
     next_op: u64,
     events: u64,
@@ -101,6 +113,7 @@ impl Controller {
             running: None,
             watch: ControllerWatch::default(),
             hold_off_until: None,
+            balance_at: None,
             is_stopped: false,
             next_op: 0,
             events: 0,
@@ -115,7 +128,7 @@ impl Controller {
 
     /// When [`Event::Tick`] is due, in monotonic milliseconds.
     pub fn deadline(&self) -> Option<i64> {
-        self.hold_off_until
+        [self.hold_off_until, self.balance_at].into_iter().flatten().min()
     }
 
     /// Whether this broker is controller.

@@ -131,6 +131,30 @@ pub enum What {
         /// The topic.
         topic: TopicName,
     },
+    /// Somebody wants a topic deleted, and `delete.topic.enable` is false.
+    DeletionDisabled {
+        /// The topic.
+        topic: TopicName,
+    },
+    /// A topic is to be deleted and cannot be now.
+    DeletionHalted {
+        /// The topic.
+        topic: TopicName,
+        /// Why.
+        why: Halt,
+    },
+    /// A topic was deleted.
+    TopicDeleted {
+        /// The topic.
+        topic: TopicName,
+    },
+    /// A broker tells that a log directory failed.
+    LogDirFailed {
+        /// The broker.
+        broker: BrokerId,
+    },
+    /// There are no more producer ids.
+    ProducerIdsExhausted,
     /// A broker refused a control request as a whole. Nothing follows from it: what led to it is followed by an event of
     /// the store.
     ResponseError {
@@ -171,19 +195,54 @@ pub enum Reason {
     ConfigUnreadable(String),
 }
 
+/// Why a topic cannot be deleted now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Halt {
+    /// A replica is offline: its broker is gone or stopping, or its log directory failed.
+    OfflineReplicas,
+    /// One of its partitions is being reassigned.
+    Reassignment,
+    /// A broker could not delete a replica.
+    Failure(BrokerId),
+}
+
+impl fmt::Display for Halt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OfflineReplicas => write!(f, "a replica is offline; it goes on when its broker starts"),
+            Self::Reassignment => {
+                write!(f, "a partition is being reassigned; it goes on when that is complete")
+            }
+            Self::Failure(broker) => {
+                write!(
+                    f,
+                    "broker {broker} could not delete a replica; it goes on when that broker starts anew"
+                )
+            }
+        }
+    }
+}
+
 impl What {
     /// How much it concerns the operator.
     pub fn level(&self) -> Level {
         match self {
             Self::Partition { .. } | Self::Replica { .. } => Level::Trace,
-            Self::TookOffice | Self::LeftOffice { .. } | Self::Leadership { .. } => Level::Info,
-            Self::TopicIdRestored { .. } | Self::PartitionsRemoved { .. } | Self::ResponseError { .. } => {
-                Level::Warn
-            }
+            Self::TookOffice
+            | Self::LeftOffice { .. }
+            | Self::Leadership { .. }
+            | Self::DeletionDisabled { .. }
+            | Self::DeletionHalted { .. }
+            | Self::TopicDeleted { .. } => Level::Info,
+            Self::TopicIdRestored { .. }
+            | Self::PartitionsRemoved { .. }
+            | Self::ResponseError { .. }
+            | Self::LogDirFailed { .. } => Level::Warn,
             Self::PartitionRefused { .. }
             | Self::ReplicaRefused { .. }
             | Self::StateUnreadable { .. }
             | Self::UnassignedReplica { .. }
+            | Self::ProducerIdsExhausted
             | Self::StoreFailed { .. } => Level::Error,
         }
     }
@@ -224,6 +283,18 @@ impl fmt::Display for What {
             Self::PartitionsRemoved { topic } => {
                 write!(f, "topic {topic} is to be deleted: the partitions that were added to it are removed")
             }
+            Self::DeletionDisabled { topic } => {
+                write!(f, "topic {topic} is not deleted: delete.topic.enable is false")
+            }
+            Self::DeletionHalted { topic, why } => write!(f, "the deletion of topic {topic} waits: {why}"),
+            Self::TopicDeleted { topic } => write!(f, "topic {topic} was deleted"),
+            Self::LogDirFailed { broker } => {
+                write!(
+                    f,
+                    "broker {broker} tells that a log directory failed; it is asked which replicas it lost"
+                )
+            }
+            Self::ProducerIdsExhausted => write!(f, "all producer ids have been handed out"),
             Self::ResponseError { broker, error } => {
                 write!(f, "broker {broker} refused a control request with {error}")
             }

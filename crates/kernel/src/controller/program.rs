@@ -8,22 +8,26 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use wire::error_code::ErrorCode;
-use wire::types::{BrokerId, ControllerEpoch, TopicName, TopicPartition};
+use wire::types::{BrokerEpoch, BrokerId, ControllerEpoch, TopicName, TopicPartition};
 
 use super::alter_partition::AlterIsr;
 use super::batch::RequestBatch;
 use super::command::{ApiAnswer, Command};
 use super::context::{Context, Replica};
 use super::controlled_shutdown::{self, ShutdownRequest};
-use super::event::RequestId;
+use super::elect_leaders::{self, ElectLeadersRequest, ElectedLeaders, ElectionType};
+use super::event::{Change, RequestId};
+use super::features::{self, FeatureUpdate};
 use super::note::{Cause, Note, Reason, What};
 use super::office::Office;
 use super::partitions::PartitionTransition;
+use super::producer_ids::Allocation;
 use super::replicas::ReplicaTransition;
+use super::responses::Outcomes;
 use super::settings::Settings;
 use super::store::{NotificationKind, StoreOp, StoreReply};
 use super::values::{Broker, LeaderAndIsr, TopicAssignment};
-use super::{brokers, failover, office, topics};
+use super::{brokers, deletion, failover, notifications, office, responses, topics};
 
 /// One step of a program.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -44,6 +48,7 @@ pub(super) enum Step {
     AssignTopicIds(BTreeMap<TopicName, TopicAssignment>),
     LoadPartitionStates,
     OpenChannels,
+    LoadDeletions,
     AnnounceBrokers,
     StartReplicas,
     StartPartitions,
@@ -67,11 +72,36 @@ pub(super) enum Step {
     RestoreTopic { topic: TopicName, read: TopicAssignment },
     WriteTopic { topic: TopicName, assignment: TopicAssignment, note: What },
     CreatePartitions(Vec<TopicPartition>),
-    // Requests (`controlled_shutdown`, `alter_partition`).
+    // Topics are deleted (`deletion`).
+    CompareDeletions,
+    DropDeletions(BTreeSet<TopicName>),
+    AllowDeletionsOn(BTreeSet<BrokerId>),
+    ResumeDeletions,
+    StartDeletions(BTreeSet<TopicName>),
+    DeleteReplicas(BTreeSet<TopicName>),
+    ReplicasDeleted { broker: BrokerId, run: BrokerEpoch, outcomes: Outcomes },
+    FailDeletions(Vec<Replica>),
+    CompleteDeletion(TopicName),
+    DeleteTopic(TopicName),
+    // What brokers tell (`notifications`, `responses`).
+    ReadLogDirEvents,
+    ReadIsrChanges,
+    RefreshStates(Vec<TopicPartition>),
+    DropRead { kind: NotificationKind, names: BTreeSet<String> },
+    ReplicasLed { broker: BrokerId, run: BrokerEpoch, outcomes: Outcomes },
+    // Elections that are asked for (`elect_leaders`).
+    ElectLeaders(ElectLeadersRequest),
+    AnswerElections { kind: ElectionType, electable: Vec<TopicPartition>, results: ElectedLeaders },
+    ReadPreferredElection,
+    DropPreferredElection,
+    BalanceLeaders,
+    // Requests (`controlled_shutdown`, `alter_partition`, `producer_ids`, `features`).
     ShutDownBroker(ShutdownRequest),
     StopFollowers { broker: BrokerId, partitions: Vec<TopicPartition> },
     AnswerShutdown(ShutdownRequest),
     AlterIsr(AlterIsr),
+    AllocateProducerIds(Allocation),
+    UpdateFeatures(Vec<FeatureUpdate>),
 }
 
 /// What a step comes to.
@@ -122,6 +152,8 @@ pub(super) struct Turn<'a> {
     pub(super) elections: &'a mut Elections,
     /// The request that is served, until it is answered.
     pub(super) unanswered: &'a mut Option<RequestId>,
+    /// What is to be looked at after this event.
+    pub(super) raised: &'a mut Vec<Change>,
     pub(super) out: &'a mut Vec<Command>,
 }
 
@@ -148,6 +180,11 @@ impl Turn<'_> {
         self.out.push(Command::Note(note));
     }
 
+    /// Has something looked at after this event.
+    pub(super) fn raise(&mut self, change: Change) {
+        self.raised.push(change);
+    }
+
     /// Answers the request that is served.
     pub(super) fn answer(&mut self, answer: Result<ApiAnswer, ErrorCode>) {
         if let Some(id) = self.unanswered.take() {
@@ -167,7 +204,7 @@ impl Step {
             Self::ReadOwnEpoch => office::read_own_epoch(turn, reply),
             Self::DeleteController { epoch_version } => office::delete_controller(epoch_version, reply),
 
-            Self::EnableFeatures => failover::enable_features(turn, reply),
+            Self::EnableFeatures => features::enable(turn, reply),
             Self::DropNotifications(kind) => failover::drop_notifications(turn, kind, reply),
             Self::LoadBrokers => failover::load_brokers(turn, reply),
             Self::LoadTopicList => failover::load_topic_list(turn, reply),
@@ -175,6 +212,7 @@ impl Step {
             Self::AssignTopicIds(topics) => topics::assign_ids(turn, topics, reply),
             Self::LoadPartitionStates => failover::load_partition_states(turn, reply),
             Self::OpenChannels => failover::open_channels(turn),
+            Self::LoadDeletions => deletion::load(turn, reply),
             Self::AnnounceBrokers => brokers::announce(turn),
             Self::StartReplicas => failover::start_replicas(turn),
             Self::StartPartitions => failover::start_partitions(turn),
@@ -203,12 +241,41 @@ impl Step {
             }
             Self::CreatePartitions(partitions) => topics::create_partitions(turn, partitions),
 
+            Self::CompareDeletions => deletion::compare(turn, reply),
+            Self::DropDeletions(topics) => deletion::drop_requests(turn, topics, reply),
+            Self::AllowDeletionsOn(brokers) => deletion::allow_on(turn, &brokers),
+            Self::ResumeDeletions => deletion::resume(turn),
+            Self::StartDeletions(topics) => deletion::start(turn, topics),
+            Self::DeleteReplicas(topics) => deletion::delete_replicas(turn, &topics),
+            Self::ReplicasDeleted { broker, run, outcomes } => {
+                responses::deleted(turn, broker, run, outcomes)
+            }
+            Self::FailDeletions(replicas) => deletion::fail(turn, replicas),
+            Self::CompleteDeletion(topic) => deletion::complete(turn, topic),
+            Self::DeleteTopic(topic) => deletion::delete_topic(turn, topic, reply),
+
+            Self::ReadLogDirEvents => notifications::read_log_dir_events(turn, reply),
+            Self::ReadIsrChanges => notifications::read_isr_changes(reply),
+            Self::RefreshStates(partitions) => notifications::refresh_states(turn, partitions, reply),
+            Self::DropRead { kind, names } => notifications::drop_read(turn, kind, names, reply),
+            Self::ReplicasLed { broker, run, outcomes } => responses::led(turn, broker, run, outcomes),
+
+            Self::ElectLeaders(request) => elect_leaders::serve(turn, request),
+            Self::AnswerElections { kind, electable, results } => {
+                elect_leaders::answer(turn, kind, electable, results)
+            }
+            Self::ReadPreferredElection => elect_leaders::read_node(turn, reply),
+            Self::DropPreferredElection => elect_leaders::drop_node(turn, reply),
+            Self::BalanceLeaders => elect_leaders::balance(turn),
+
             Self::ShutDownBroker(request) => controlled_shutdown::shut_down(turn, request),
             Self::StopFollowers { broker, partitions } => {
                 controlled_shutdown::stop_followers(turn, broker, &partitions)
             }
             Self::AnswerShutdown(request) => controlled_shutdown::answer(turn, &request),
             Self::AlterIsr(machine) => machine.run(turn, reply),
+            Self::AllocateProducerIds(machine) => machine.run(turn, reply),
+            Self::UpdateFeatures(updates) => features::update(turn, updates),
         }
     }
 }

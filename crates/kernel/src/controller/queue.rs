@@ -1,11 +1,15 @@
 //! What waits for its turn, in the order in which it came.
 //!
 //! Bounded: a change that waits already is not queued again, since what changed is read when the turn comes, so changes
-//! are limited by the number of things that are watched; requests are limited by [`MAX_WAITING_REQUESTS`].
+//! are limited by the number of things that are watched; answers of a broker that wait are one, with the last word for each
+//! partition; requests are limited by [`MAX_WAITING_REQUESTS`].
 
 use std::collections::{BTreeSet, VecDeque};
 
+use wire::types::{BrokerEpoch, BrokerId};
+
 use super::event::{ApiRequest, Change, RequestId};
+use super::responses::Outcomes;
 
 /// How many requests of brokers and clients may wait. One more is refused.
 pub const MAX_WAITING_REQUESTS: usize = 10_000;
@@ -22,8 +26,30 @@ pub(super) enum Task {
     },
     /// Look at what changed.
     Change(Change),
+    /// See whether leaders are where they should be.
+    Balance,
+    /// A broker, in the run of this epoch, answered LeaderAndIsr.
+    Led(BrokerId, BrokerEpoch, Outcomes),
+    /// A broker, in the run of this epoch, answered a StopReplica that was to delete replicas.
+    Deleted(BrokerId, BrokerEpoch, Outcomes),
     /// Serve a request.
     Request(RequestId, ApiRequest),
+}
+
+impl Task {
+    /// Takes in an answer of the same run of the same broker; whether it was one.
+    fn merge(&mut self, later: &mut Self) -> bool {
+        match (self, later) {
+            (Self::Led(broker, run, earlier), Self::Led(later_broker, later_run, later))
+            | (Self::Deleted(broker, run, earlier), Self::Deleted(later_broker, later_run, later))
+                if (*broker, *run) == (*later_broker, *later_run) =>
+            {
+                earlier.append(later);
+                true
+            }
+            _ => false,
+        }
+    }
 }
 
 /// A task with the number of the event that raised it, if the controller did so itself.
@@ -43,13 +69,24 @@ pub(super) struct Queue {
 
 impl Queue {
     /// Queues a task. A request comes back if too many wait.
-    pub(super) fn push(&mut self, task: Task, parent: Option<u64>) -> Result<(), RequestId> {
+    pub(super) fn push(&mut self, mut task: Task, parent: Option<u64>) -> Result<(), RequestId> {
+        let is_answer = matches!(task, Task::Led(..) | Task::Deleted(..));
+        if is_answer && self.waiting.iter_mut().any(|waiting| waiting.task.merge(&mut task)) {
+            return Ok(());
+        }
         match &task {
             Task::Change(change) if !self.changes.insert(change.clone()) => return Ok(()),
             Task::Request(id, _) if self.requests >= MAX_WAITING_REQUESTS => return Err(*id),
             Task::Request(..) => self.requests += 1,
-            Task::Elect if self.waiting.iter().any(|waiting| waiting.task == Task::Elect) => return Ok(()),
-            Task::Change(_) | Task::Elect | Task::Yield { .. } => {}
+            Task::Elect | Task::Balance if self.waiting.iter().any(|waiting| waiting.task == task) => {
+                return Ok(());
+            }
+            Task::Change(_)
+            | Task::Elect
+            | Task::Yield { .. }
+            | Task::Balance
+            | Task::Led(..)
+            | Task::Deleted(..) => {}
         }
         self.waiting.push_back(Waiting { task, parent });
         Ok(())
@@ -63,7 +100,7 @@ impl Queue {
                 self.changes.remove(change);
             }
             Task::Request(..) => self.requests = self.requests.saturating_sub(1),
-            Task::Elect | Task::Yield { .. } => {}
+            Task::Elect | Task::Yield { .. } | Task::Balance | Task::Led(..) | Task::Deleted(..) => {}
         }
         Some(waiting)
     }
@@ -77,6 +114,11 @@ impl Queue {
             _ => None,
         });
         requests.collect()
+    }
+
+    /// Whether an answer of a broker to LeaderAndIsr waits.
+    pub(super) fn holds_answer_of(&self, broker: BrokerId) -> bool {
+        self.waiting.iter().any(|waiting| matches!(&waiting.task, Task::Led(of, ..) if *of == broker))
     }
 
     /// How many tasks wait.

@@ -16,4 +16,28 @@ pub struct Settings {
     pub inter_broker_listener: String,
     /// `unclean.leader.election.enable`, for topics that do not say otherwise.
     pub unclean_leader_election_enable: bool,
+    /// `delete.topic.enable`.
+    pub delete_topic_enable: bool,
+    /// `auto.leader.rebalance.enable`.
+    pub auto_leader_rebalance_enable: bool,
+    /// `leader.imbalance.check.interval.seconds`, in milliseconds.
+    pub leader_imbalance_check_interval_ms: i64,
+    /// `leader.imbalance.per.broker.percentage`.
+    pub leader_imbalance_per_broker_percentage: u32,
+}
+
+impl Settings {
+    /// Kafka's defaults for what is not given.
+    pub fn new(broker_id: BrokerId, release: MetadataVersion, inter_broker_listener: &str) -> Self {
+        Self {
+            broker_id,
+            release,
+            inter_broker_listener: inter_broker_listener.to_owned(),
+            unclean_leader_election_enable: false,
+            delete_topic_enable: true,
+            auto_leader_rebalance_enable: true,
+            leader_imbalance_check_interval_ms: 300_000,
+            leader_imbalance_per_broker_percentage: 10,
+        }
+    }
 }

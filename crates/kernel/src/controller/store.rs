@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use wire::types::{BrokerId, ControllerEpoch, TopicName, TopicPartition};
 
+use super::producer_ids::ProducerIdBlock;
 use super::values::{Broker, LeaderAndIsr, TopicAssignment};
 
 /// How many partition states the driver writes in one `multi` at most. One that meets a bad version is split.
@@ -96,6 +97,56 @@ pub enum StoreOp {
     },
     /// Reads what topics say of `unclean.leader.election.enable`: [`StoreReply::UncleanElection`].
     ReadUncleanElection(BTreeSet<TopicName>),
+    /// Lists the topics that are to be deleted: [`StoreReply::TopicList`].
+    ReadDeletions,
+    /// Deletes requests for the deletion of topics, fenced; one that is gone is no failure: [`StoreReply::Done`].
+    DropDeletions {
+        /// The topics.
+        topics: BTreeSet<TopicName>,
+        /// The version of `/controller_epoch`.
+        epoch_version: i32,
+    },
+    /// Deletes the znodes of a topic, fenced: first what is below it; then itself, its configs and the request for its
+    /// deletion in one `multi`, so that a topic of the same name that comes at once keeps its own. What is gone already
+    /// is no failure: [`StoreReply::Done`].
+    DeleteTopic {
+        /// The topic.
+        topic: TopicName,
+        /// The version of `/controller_epoch`.
+        epoch_version: i32,
+    },
+    /// Reads `/admin/preferred_replica_election`, and arms its watch also when it is absent:
+    /// [`StoreReply::PreferredElection`].
+    ReadPreferredElection,
+    /// Deletes it, fenced; that it is gone is no failure: [`StoreReply::Done`].
+    DropPreferredElection {
+        /// The version of `/controller_epoch`.
+        epoch_version: i32,
+    },
+    /// Reads the last block of producer ids: [`StoreReply::ProducerIds`].
+    ReadProducerIds,
+    /// Writes a block of producer ids over a version: [`StoreReply::Done`] or [`StoreReply::BadVersion`].
+    WriteProducerIds {
+        /// The block.
+        block: ProducerIdBlock,
+        /// The version that the znode must have.
+        version: i32,
+    },
+    /// Reads the notifications of failed log directories, and arms the watch of their list:
+    /// [`StoreReply::LogDirEvents`].
+    ReadLogDirEvents,
+    /// Reads the notifications of changed in-sync replicas, and arms the watch of their list:
+    /// [`StoreReply::IsrChanges`].
+    ReadIsrChanges,
+    /// Deletes notifications that were read, fenced; one that is gone is no failure: [`StoreReply::Done`].
+    DropNotificationsRead {
+        /// Of which kind.
+        kind: NotificationKind,
+        /// The names of their znodes.
+        names: BTreeSet<String>,
+        /// The version of `/controller_epoch`.
+        epoch_version: i32,
+    },
 }
 
 /// The end of an operation that could be done.
@@ -121,7 +172,7 @@ pub enum StoreReply {
     Brokers(BTreeMap<BrokerId, Broker>),
     /// One registered broker.
     Broker(Option<Broker>),
-    /// The names of all topics.
+    /// The names of topics.
     TopicList(BTreeSet<TopicName>),
     /// The topics that exist and can be read.
     Topics(BTreeMap<TopicName, TopicAssignment>),
@@ -135,6 +186,22 @@ pub enum StoreReply {
     Written(BTreeMap<TopicPartition, StateWritten>),
     /// For each topic: its override, if it has one, or why its configs cannot be read.
     UncleanElection(BTreeMap<TopicName, Result<Option<bool>, String>>),
+    /// The partitions for which preferred leaders are asked for; `None` if there is no such znode, empty if it cannot be
+    /// read.
+    PreferredElection(Option<BTreeSet<TopicPartition>>),
+    /// The last block of producer ids.
+    ProducerIds {
+        /// Its last id, inclusive; `None` if there was none yet.
+        last: Option<i64>,
+        /// The version of the znode.
+        version: i32,
+    },
+    /// The znode has another version; nothing was done.
+    BadVersion,
+    /// For each notification, by the name of its znode: the broker, if it can be read.
+    LogDirEvents(BTreeMap<String, Option<BrokerId>>),
+    /// For each notification, by the name of its znode: the partitions, none if it cannot be read.
+    IsrChanges(BTreeMap<String, BTreeSet<TopicPartition>>),
 }
 
 /// Why an operation ended without a reply.
@@ -157,13 +224,16 @@ pub struct ControllerNode {
     pub owner: i64,
 }
 
-/// The value of `/feature`, as far as it matters in ZooKeeper mode, where no feature exists.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// The value of `/feature`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FeatureNode {
     /// 1, or 2 from 3.3 on.
     pub format: i32,
     /// Whether the feature system is on.
     pub is_enabled: bool,
+    /// The highest finalized level of each feature; none in a cluster that was always in ZooKeeper mode. Format 1 has the
+    /// lowest level too, which is 1.
+    pub features: BTreeMap<String, i16>,
 }
 
 /// The kinds of notifications that brokers leave for the controller.

@@ -23,9 +23,12 @@ mod k32_describe_configs;
 mod k33_alter_configs;
 mod k35_describe_log_dirs;
 mod k37_create_partitions;
+mod k43_elect_leaders;
 mod k44_incremental_alter_configs;
 mod k56_alter_partition;
+mod k57_update_features;
 mod k60_describe_cluster;
+mod k67_allocate_producer_ids;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -43,7 +46,7 @@ use crate::call::{Call, Connection, Outcome, Reply, inline};
 use crate::metrics::RequestTimer;
 
 /// The keys that are served, in ascending order: what ApiVersions tells.
-pub(crate) const SERVED: [ApiKey; 21] = [
+pub(crate) const SERVED: [ApiKey; 24] = [
     ApiKey::Produce,
     ApiKey::Fetch,
     ApiKey::ListOffsets,
@@ -62,9 +65,12 @@ pub(crate) const SERVED: [ApiKey; 21] = [
     ApiKey::AlterConfigs,
     ApiKey::DescribeLogDirs,
     ApiKey::CreatePartitions,
+    ApiKey::ElectLeaders,
     ApiKey::IncrementalAlterConfigs,
     ApiKey::AlterPartition,
+    ApiKey::UpdateFeatures,
     ApiKey::DescribeCluster,
+    ApiKey::AllocateProducerIds,
 ];
 
 /// The place of an answer: the request it belongs to and the way back.
@@ -202,9 +208,12 @@ fn route(broker: &Arc<Broker>, key: ApiKey, answer: Answer, body: &mut Decoder) 
         ApiKey::AlterConfigs => begin(broker, answer, body, k33_alter_configs::handle),
         ApiKey::DescribeLogDirs => at_once(broker, answer, body, k35_describe_log_dirs::handle),
         ApiKey::CreatePartitions => begin(broker, answer, body, k37_create_partitions::handle),
+        ApiKey::ElectLeaders => begin(broker, answer, body, k43_elect_leaders::handle),
         ApiKey::IncrementalAlterConfigs => begin(broker, answer, body, k44_incremental_alter_configs::handle),
         ApiKey::AlterPartition => begin(broker, answer, body, k56_alter_partition::handle),
+        ApiKey::UpdateFeatures => begin(broker, answer, body, k57_update_features::handle),
         ApiKey::DescribeCluster => at_once(broker, answer, body, k60_describe_cluster::handle),
+        ApiKey::AllocateProducerIds => begin(broker, answer, body, k67_allocate_producer_ids::handle),
         _ => answer.end(Outcome::Close(format!("{} is not served", key.name()))),
     }
 }

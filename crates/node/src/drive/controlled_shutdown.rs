@@ -8,11 +8,10 @@ use std::time::Duration;
 
 use wire::error_code::ErrorCode;
 use wire::messages::{ControlledShutdownRequest, ControlledShutdownResponse};
-use wire::types::BrokerId;
 
 use super::to_broker;
 use crate::broker::Broker;
-use crate::peers::{Channel, PeerAddress, Purpose};
+use crate::peers::{Channel, Purpose};
 
 /// Why a try has not moved everything.
 #[derive(Debug, thiserror::Error)]
@@ -55,7 +54,7 @@ pub(crate) fn hand_over(broker: &Arc<Broker>) {
 }
 
 fn hand_over_once(broker: &Arc<Broker>) -> Result<(), Failure> {
-    let (controller, address) = controller(broker).ok_or(Failure::NoController)?;
+    let (controller, address) = to_broker::controller(broker).ok_or(Failure::NoController)?;
     let version = broker.config().inter_broker_protocol_version.controlled_shutdown_version();
     let channel = Channel { broker: controller, purpose: Purpose::ToController };
     let request = ControlledShutdownRequest {
@@ -69,15 +68,6 @@ fn hand_over_once(broker: &Arc<Broker>) -> Result<(), Failure> {
     });
     let answer = receiver.recv_timeout(to_broker::timeout(broker)).map_err(|_| Failure::NoAnswer)?;
     judge(&answer.map_err(Failure::Unanswered)?)
-}
-
-/// Who the controller is and where brokers reach it.
-fn controller(broker: &Broker) -> Option<(BrokerId, PeerAddress)> {
-    let image = broker.image();
-    let id = image.controller()?;
-    let endpoint = image.brokers().get(&id)?.endpoint(&broker.config().listeners.inter_broker)?;
-    let port = u16::try_from(endpoint.port).ok()?;
-    Some((id, PeerAddress { host: endpoint.host.clone(), port }))
 }
 
 fn judge(response: &ControlledShutdownResponse) -> Result<(), Failure> {

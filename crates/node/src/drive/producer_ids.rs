@@ -5,11 +5,14 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use metadata::store::{Op, Request, Response, StoreError, Value};
+use metadata::store::{Op, Request, Response, Value};
 use metadata::znode::producer_id_block::{self, ProducerIdBlock};
 use wire::error_code::ErrorCode;
+use wire::messages::{AllocateProducerIdsRequest, AllocateProducerIdsResponse};
 
+use super::to_broker;
 use crate::broker::Broker;
+use crate::peers::{Channel, Purpose};
 
 /// How many requests may wait for a block.
 const MAX_WAITING: usize = 10_000;
@@ -65,14 +68,49 @@ pub(crate) fn next(broker: &Arc<Broker>, taker: Taker) {
     }
 }
 
+/// From 3.0 on blocks come from the controller, whose epoch fences them; before, each broker reserves its own.
 fn reserve(broker: &Arc<Broker>) {
+    if broker.config().inter_broker_protocol_version.allocate_producer_ids_supported() {
+        ask_controller(broker);
+    } else {
+        reserve_by_itself(broker);
+    }
+}
+
+fn ask_controller(broker: &Arc<Broker>) {
+    let Some((controller, address)) = to_broker::controller(broker) else {
+        return finish(broker, Err("no controller is known".to_owned()));
+    };
+    let request = AllocateProducerIdsRequest {
+        broker_id: broker.id().0,
+        broker_epoch: broker.control().broker_epoch().0,
+    };
+    let channel = Channel { broker: controller, purpose: Purpose::ToController };
+    to_broker::call(broker, channel, address, 0, &request, |broker, answer| {
+        finish(broker, answer.and_then(|response| block(&response)));
+    });
+}
+
+/// The first id of the block that the controller gave, and the one after its last.
+fn block(response: &AllocateProducerIdsResponse) -> Result<(i64, i64), String> {
+    match ErrorCode::from_code(response.error_code) {
+        Some(ErrorCode::None) if response.producer_id_len > 0 => {
+            let first = response.producer_id_start;
+            Ok((first, first.saturating_add(i64::from(response.producer_id_len))))
+        }
+        Some(ErrorCode::None) => Err("the controller gave an empty block".to_owned()),
+        error => Err(error.unwrap_or(ErrorCode::UnknownServerError).name().to_owned()),
+    }
+}
+
+fn reserve_by_itself(broker: &Arc<Broker>) {
     let then = broker.clone();
     broker.store().submit(
         Request::get(producer_id_block::PATH),
         Box::new(move |answer| match answer {
             Ok(Response::Data { data, stat }) => write_block(&then, data.as_deref(), stat.version),
-            Ok(_) => finish(&then, Err(StoreError::Unexpected("an answer of another kind"))),
-            Err(error) => finish(&then, Err(error)),
+            Ok(_) => finish(&then, Err("the store answered what was not asked".to_owned())),
+            Err(error) => finish(&then, Err(error.to_string())),
         }),
     );
 }
@@ -82,22 +120,22 @@ fn write_block(broker: &Arc<Broker>, current: Option<&[u8]>, version: i32) {
         Ok(latest) => latest,
         Err(error) => {
             tracing::error!(%error, path = producer_id_block::PATH, "the block of producer ids cannot be read");
-            return finish(broker, Err(StoreError::Unexpected("an unreadable block of producer ids")));
+            return finish(broker, Err("the block of producer ids cannot be read".to_owned()));
         }
     };
     let Some(block) = ProducerIdBlock::next(latest.as_ref(), broker.id()) else {
         tracing::error!("all producer ids are used up");
-        return finish(broker, Err(StoreError::Unexpected("no producer ids are left")));
+        return finish(broker, Err("no producer ids are left".to_owned()));
     };
     let (first, end) = (block.start, block.end.saturating_add(1));
     let then = broker.clone();
     broker.store().submit(
         Request::Write(Op::set(producer_id_block::PATH, Value::from(block.encode()), Some(version))),
-        Box::new(move |answer| finish(&then, answer.map(|_| (first, end)))),
+        Box::new(move |answer| finish(&then, answer.map(|_| (first, end)).map_err(|error| error.to_string()))),
     );
 }
 
-fn finish(broker: &Arc<Broker>, block: Result<(i64, i64), StoreError>) {
+fn finish(broker: &Arc<Broker>, block: Result<(i64, i64), String>) {
     let mut state = broker.producer_ids().lock();
     state.reserving = false;
     let waiting = std::mem::take(&mut state.waiting);

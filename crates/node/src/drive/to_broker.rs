@@ -45,6 +45,17 @@ pub(crate) fn call<M: Request>(
     );
 }
 
+/// The controller and where it listens: on the control plane, if there is one, else where brokers do.
+pub(crate) fn controller(broker: &Broker) -> Option<(BrokerId, PeerAddress)> {
+    let image = broker.image();
+    let listeners = &broker.config().listeners;
+    let listener = listeners.control_plane.as_ref().unwrap_or(&listeners.inter_broker);
+    let controller = image.controller()?;
+    let endpoint = image.brokers().get(&controller)?.endpoint(listener)?;
+    let port = u16::try_from(endpoint.port).ok()?;
+    Some((controller, PeerAddress { host: endpoint.host.clone(), port }))
+}
+
 /// How long a request that is not a fetch may take (`controller.socket.timeout.ms`).
 pub(crate) fn timeout(broker: &Broker) -> Duration {
     Duration::from_millis(u64::try_from(broker.config().controller_socket_timeout_ms).unwrap_or(0))

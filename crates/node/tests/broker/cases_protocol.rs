@@ -8,7 +8,7 @@ use wire::api::ApiKey;
 use wire::header::{RequestHeader, encode_request_header};
 use wire::messages::create_topics_request::CreatableTopic;
 use wire::messages::{
-    AlterConfigsRequest, AlterPartitionRequest, ApiVersionsRequest, ControlledShutdownRequest,
+    AllocateProducerIdsRequest, AlterConfigsRequest, AlterPartitionRequest, ElectLeadersRequest, UpdateFeaturesRequest, ApiVersionsRequest, ControlledShutdownRequest,
     CreatePartitionsRequest, CreateTopicsRequest, DeleteRecordsRequest, DeleteTopicsRequest,
     DescribeClusterRequest, DescribeConfigsRequest, DescribeLogDirsRequest, FetchRequest,
     IncrementalAlterConfigsRequest, InitProducerIdRequest, LeaderAndIsrRequest, ListOffsetsRequest,
@@ -116,9 +116,12 @@ fn every_served_request_is_answered_in_the_form_of_its_version() {
         all(&node, &AlterConfigsRequest::default()),
         all(&node, &DescribeLogDirsRequest::default()),
         all(&node, &CreatePartitionsRequest::default()),
+        all(&node, &ElectLeadersRequest { topic_partitions: Some(Vec::new()), ..ElectLeadersRequest::default() }),
         all(&node, &IncrementalAlterConfigsRequest::default()),
         all(&node, &AlterPartitionRequest::default()),
+        all(&node, &UpdateFeaturesRequest::default()),
         all(&node, &cluster),
+        all(&node, &AllocateProducerIdsRequest::default()),
     ];
     let told = node.call(3, &tools).api_keys;
     let advertised = told.iter().map(|it| usize::try_from(it.max_version - it.min_version + 1).unwrap());

@@ -43,12 +43,7 @@ fn t(index: i32) -> TopicPartition {
 }
 
 fn send(batch: RequestBatch, context: &Context) -> Vec<(i32, ControlRequest)> {
-    let settings = Settings {
-        broker_id: BrokerId(1),
-        release: MetadataVersion::LATEST_PRODUCTION,
-        inter_broker_listener: "BROKERS".to_owned(),
-        unclean_leader_election_enable: false,
-    };
+    let settings = Settings::new(BrokerId(1), MetadataVersion::LATEST_PRODUCTION, "BROKERS");
     let mut out = Vec::new();
     batch.send(context, &settings, ControllerEpoch(4), &mut out);
     let sent = out.into_iter().map(|command| match command {

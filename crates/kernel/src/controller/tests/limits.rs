@@ -15,12 +15,7 @@ use crate::metadata_version::MetadataVersion;
 use super::story::Story;
 
 fn controller() -> Controller {
-    Controller::new(Settings {
-        broker_id: BrokerId(1),
-        release: MetadataVersion::LATEST_PRODUCTION,
-        inter_broker_listener: "PLAINTEXT".to_owned(),
-        unclean_leader_election_enable: false,
-    })
+    Controller::new(Settings::new(BrokerId(1), MetadataVersion::LATEST_PRODUCTION, "PLAINTEXT"))
 }
 
 fn step(controller: &mut Controller, event: Event) -> Vec<Command> {

@@ -1,11 +1,14 @@
 //! The controller in stories, and in random histories.
 
+mod administration;
 mod batch;
+mod deletions;
 mod election;
 mod histories;
 mod limits;
 mod parse;
 mod print;
+mod receivers;
 mod scenarios;
 mod story;
 mod world;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use wire::types::{BrokerId, TopicName, TopicPartition};
 
+use super::administration;
 use crate::controller::command::{ApiAnswer, Command};
 use crate::controller::note::{Level, What};
 use crate::controller::store::{StateCreated, StateRead, StateWritten, StoreFailure, StoreOp, StoreReply};
@@ -39,11 +40,11 @@ pub(super) fn assignment(assignment: &ReplicaAssignment) -> String {
     text
 }
 
-fn names<'a>(partitions: impl IntoIterator<Item = &'a TopicPartition>) -> String {
+pub(super) fn names<'a>(partitions: impl IntoIterator<Item = &'a TopicPartition>) -> String {
     partitions.into_iter().map(TopicPartition::to_string).collect::<Vec<_>>().join(" ")
 }
 
-fn topics<'a>(topics: impl IntoIterator<Item = &'a TopicName>) -> String {
+pub(super) fn topics<'a>(topics: impl IntoIterator<Item = &'a TopicName>) -> String {
     topics.into_iter().map(TopicName::to_string).collect::<Vec<_>>().join(" ")
 }
 
@@ -64,10 +65,6 @@ pub(super) fn operation(op: &StoreOp, result: &Result<StoreReply, StoreFailure>)
         }
         StoreOp::DeleteController { .. } => "delete /controller".to_owned(),
         StoreOp::ReadFeatures => "read /feature".to_owned(),
-        StoreOp::WriteFeatures(node) => {
-            let status = if node.is_enabled { "enabled" } else { "disabled" };
-            format!("write /feature {status} in format {}", node.format)
-        }
         StoreOp::DropNotifications { kind, .. } => format!("drop notifications {kind:?}"),
         StoreOp::ReadBrokers => "read brokers".to_owned(),
         StoreOp::ReadBroker(id) => format!("read broker {id}"),
@@ -88,6 +85,7 @@ pub(super) fn operation(op: &StoreOp, result: &Result<StoreReply, StoreFailure>)
         StoreOp::CreatePartitionStates { states, .. } | StoreOp::WritePartitionStates { states, .. } => {
             return states.iter().map(|(name, state)| write(op, name, state, result, &end)).collect();
         }
+        other => administration::operation(other).unwrap_or_else(|| panic!("not told: {other:?}")),
     };
     vec![line + &end]
 }
@@ -112,7 +110,7 @@ fn reply_end(reply: &StoreReply) -> String {
             let bad = bad.collect::<String>();
             if bad.is_empty() { bad } else { format!(":{bad}") }
         }
-        _ => String::new(),
+        other => administration::reply_end(other).unwrap_or_default(),
     }
 }
 
@@ -232,5 +230,6 @@ fn answer_lines(id: u64, answer: &ApiAnswer) -> Vec<String> {
             }));
             lines
         }
+        other => administration::answer_lines(id, other),
     }
 }

@@ -6,19 +6,24 @@
 //! | `epoch 4 v9` | there have been controllers before |
 //! | `owned 1 101`, `no-controller`, `elsewhere 9` | `/controller` lives by a session, goes, or another broker is elected |
 //! | `brokers 1 2` | brokers without a controller of their own register |
-//! | `controller 3 [unclean] [ibp 3.0]` | broker 3 registers if it has not, and its controller's session starts |
+//! | `controller 3 [unclean] [balance] [no-delete] [ibp 3.0]` | broker 3 registers if it has not, and its controller's session starts |
 //! | `crash 1 2` | the sessions of these brokers end at once, and with them the brokers |
 //! | `expire 3`, `stop 3`, `tick 1000` | the session ends under a broker; it stops; time passes, in milliseconds |
 //! | `moved 1 9093` | a broker changes its port |
 //! | `topic t 1,2 2,1`, `old-topic t 1,2`, `grow t 2,1`, `drop t`, `lose-id t` | the znode of a topic (an old one has no id) |
 //! | `state t-0 leader 1 epoch 0 isr 1,2 by 1 v0` | somebody writes the state of a partition |
-//! | `meanwhile LINE` | the same, just before the next write of a partition's state |
+//! | `meanwhile LINE` | the same, just before the next write of a partition's state or of producer ids |
 //! | `fail OPERATION moved`, `lost` or `broken` | the next operation whose name begins so fails |
 //! | `lose OPERATION` | its answer is lost, and it is done again |
 //! | `unseen LINE` | the same as the line, but nobody hears of it |
 //! | `hold`, `release` | answers of the store are kept back, and come |
 //! | `unclean t true`, `unclean-enabled t`, `unclean-default true` | configs |
 //! | `alter 1 v2 t-0 epoch 0 isr 1 v0`, `shut-down 1 [epoch 3]` | requests |
+//! | `delete t`, `deleted 1 t-0`, `not-deleted 1 KAFKA_STORAGE_ERROR t-0` | a topic is to be deleted; broker 1 did, or did not |
+//! | `led 1 t-0`, `not-led 1 KAFKA_STORAGE_ERROR t-0`, `log-dir-event 1` | answers to LeaderAndIsr; a directory failed |
+//! | `elect preferred t-0`, `elect unclean all`, `wants-preferred t-0` | elections by request and by znode |
+//! | `producer-ids 1 [epoch 3]`, `producer-ids-end 999`, `isr-change t-0` | a block is wanted, was taken; a leader below 2.7 |
+//! | `features 1 enabled x`, `update-feature x 1 [downgrade]` | features |
 //! | `replica 1@t-0 Online`, `partition t-0 Offline`, `queued t`, `bad-dir 1 t-0` | what the controller in office knows |
 //! | `replicas Offline: 1@t-0`, `partitions Online by Preferred: t-0` | a transition in the controller in office |
 //! | `show` | states as stored, with the states of partitions and replicas; `show gauges` |
@@ -30,6 +35,7 @@ use wire::types::{BrokerEpoch, BrokerId, ControllerEpoch, Now, TopicPartition};
 
 use super::parse::{self, partition, state, topic};
 use super::print;
+use super::receivers::Receivers;
 use super::world::World;
 use crate::controller::command::Command;
 use crate::controller::context::{Context, Partition};
@@ -49,7 +55,7 @@ use crate::metadata_version::MetadataVersion;
 /// A cluster in the middle of a story.
 #[derive(Default)]
 pub(super) struct Story {
-    world: World,
+    pub(super) world: World,
     controllers: BTreeMap<BrokerId, Controller>,
     mail: VecDeque<(BrokerId, Event)>,
     held: Option<Vec<(BrokerId, Event)>>,
@@ -59,6 +65,8 @@ pub(super) struct Story {
     requests: u64,
     unanswered: BTreeMap<RequestId, BrokerId>,
     told: Vec<String>,
+    /// What brokers do with requests on their own; if nothing, stories say what they answer.
+    pub(super) receivers: Option<Receivers>,
 }
 
 #[derive(Clone, PartialEq, Eq)]
@@ -109,8 +117,9 @@ impl Story {
             "moved" => self.world.move_broker(parse::id(words[0]), words[1].parse().unwrap()),
             "hold" => self.held = Some(Vec::new()),
             "unseen" => {
+                let heard = self.mail.len();
                 self.happen(rest);
-                self.world.fired.clear();
+                self.mail.truncate(heard);
             }
             "release" => self.mail.extend(self.held.take().unwrap_or_default()),
             "meanwhile" => self.meanwhile = Some(rest.to_owned()),
@@ -163,10 +172,10 @@ impl Story {
             "alter" => self.request(ApiRequest::AlterPartition(parse::alter(rest, &self.world))),
             "shut-down" => {
                 let broker = parse::id(words[0]);
-                let epoch = self.world.brokers.get(&broker).map_or(BrokerEpoch(0), |broker| broker.epoch);
-                let broker_epoch = words.get(2).map_or(epoch, |text| BrokerEpoch(text.parse().unwrap()));
+                let broker_epoch = self.broker_epoch(broker, words);
                 self.request(ApiRequest::ControlledShutdown { broker, broker_epoch });
             }
+            _ if self.administer(verb, rest, words) => {}
             _ => self.happen_inside(verb, rest, words),
         }
     }
@@ -210,17 +219,24 @@ impl Story {
         self.carry_out(id, out);
     }
 
+    /// The epoch after the broker of a request, or that of the broker's present run.
+    pub(super) fn broker_epoch(&self, broker: BrokerId, words: &[&str]) -> BrokerEpoch {
+        let epoch = self.world.brokers.get(&broker).map_or(BrokerEpoch(0), |broker| broker.epoch);
+        words.get(2).map_or(epoch, |text| BrokerEpoch(text.parse().unwrap()))
+    }
+
     fn start(&mut self, id: BrokerId, options: &[&str]) {
         if !self.world.brokers.contains_key(&id) {
             self.world.register(id);
         }
         let release = options.iter().position(|word| *word == "ibp").map(|at| options[at + 1]);
+        let release =
+            release.map_or(MetadataVersion::LATEST_PRODUCTION, |text| MetadataVersion::parse(text).unwrap());
         let settings = Settings {
-            broker_id: id,
-            release: release
-                .map_or(MetadataVersion::LATEST_PRODUCTION, |text| MetadataVersion::parse(text).unwrap()),
-            inter_broker_listener: "PLAINTEXT".to_owned(),
             unclean_leader_election_enable: options.contains(&"unclean"),
+            delete_topic_enable: !options.contains(&"no-delete"),
+            auto_leader_rebalance_enable: options.contains(&"balance"),
+            ..Settings::new(id, release, "PLAINTEXT")
         };
         self.controllers.entry(id).or_insert_with(|| Controller::new(settings));
         self.mail.push_back((id, Event::SessionStarted { session: self.world.session(id) }));
@@ -248,13 +264,13 @@ impl Story {
         self.world.set_topic(&topic(name), changed);
     }
 
-    fn request(&mut self, request: ApiRequest) {
+    pub(super) fn request(&mut self, request: ApiRequest) {
         self.requests += 1;
         self.unanswered.insert(RequestId(self.requests), self.active());
         self.tell_active(Event::Request { id: RequestId(self.requests), request });
     }
 
-    fn tell_active(&mut self, event: Event) {
+    pub(super) fn tell_active(&mut self, event: Event) {
         let id = self.active();
         self.mail.push_back((id, event));
     }
@@ -284,6 +300,11 @@ impl Story {
         while let Some(command) = commands.next() {
             let command = &command;
             self.judge(command);
+            if let (Command::Send { broker, request }, Some(receivers)) = (command, &mut self.receivers) {
+                let response = receivers.receive(&mut self.world, *broker, request);
+                let answer = response.map(|response| (by, Event::Responded { broker: *broker, response }));
+                self.mail.extend(answer);
+            }
             let lines = match command {
                 Command::Store { id, op } => {
                     let id = *id;
@@ -363,8 +384,12 @@ impl Story {
     }
 
     fn operate(&mut self, by: BrokerId, op: &StoreOp) -> (Vec<String>, Result<StoreReply, StoreFailure>) {
-        if matches!(op, StoreOp::WritePartitionStates { .. } | StoreOp::CreatePartitionStates { .. })
-            && let Some(line) = self.meanwhile.take()
+        if matches!(
+            op,
+            StoreOp::WritePartitionStates { .. }
+                | StoreOp::CreatePartitionStates { .. }
+                | StoreOp::WriteProducerIds { .. }
+        ) && let Some(line) = self.meanwhile.take()
         {
             self.happen(&line);
         }

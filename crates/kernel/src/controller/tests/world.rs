@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use wire::types::{BrokerEpoch, BrokerId, ControllerEpoch, TopicId, TopicName, TopicPartition};
 
+use super::administration::Administration;
 use crate::controller::event::{Change, Event};
 use crate::controller::store::{
-    ControllerNode, FeatureNode, StateCreated, StateRead, StateWritten, StoreFailure, StoreOp, StoreReply,
+    ControllerNode, StateCreated, StateRead, StateWritten, StoreFailure, StoreOp, StoreReply,
 };
 use crate::controller::values::{Broker, BrokerRegistration, Endpoint, LeaderAndIsr, TopicAssignment};
 
@@ -36,13 +37,15 @@ pub(super) struct World {
     pub(super) topics: BTreeMap<TopicName, TopicAssignment>,
     pub(super) states: BTreeMap<TopicPartition, LeaderAndIsr>,
     pub(super) unclean: BTreeMap<TopicName, Result<Option<bool>, String>>,
-    features: Option<FeatureNode>,
+    pub(super) admin: Administration,
     watches: BTreeSet<(BrokerId, Watch)>,
     /// Events of watches that fired, in order.
     pub(super) fired: Vec<(BrokerId, Event)>,
     /// The registrations of each broker so far, oldest first: the last is the present run, if it is registered.
     pub(super) runs: BTreeMap<BrokerId, Vec<BrokerEpoch>>,
     pub(super) forbids_unclean_elections: bool,
+    /// The logs that brokers have, if they act on requests.
+    pub(super) logs: BTreeSet<(BrokerId, TopicPartition)>,
     zxid: i64,
     ids: u8,
     /// Every state that was ever stored.
@@ -136,7 +139,7 @@ impl World {
         TopicId([self.ids; 16])
     }
 
-    fn fire(&mut self, watch: &Watch) {
+    pub(super) fn fire(&mut self, watch: &Watch) {
         let watchers: Vec<_> = self.watches.iter().filter(|(_, on)| on == watch).cloned().collect();
         for armed in watchers {
             self.fired.push((armed.0, watch.event()));
@@ -144,7 +147,7 @@ impl World {
         }
     }
 
-    fn arm(&mut self, watcher: BrokerId, watch: Watch) {
+    pub(super) fn arm(&mut self, watcher: BrokerId, watch: Watch) {
         self.watches.insert((watcher, watch));
     }
 }
@@ -179,12 +182,6 @@ impl World {
                 self.set_controller(None);
                 StoreReply::Done
             }
-            StoreOp::ReadFeatures => StoreReply::Features(self.features),
-            StoreOp::WriteFeatures(node) => {
-                self.features = Some(*node);
-                StoreReply::Done
-            }
-            StoreOp::DropNotifications { .. } => StoreReply::Done,
             StoreOp::ReadBrokers => {
                 self.arm(by, Watch::Change(Change::Brokers));
                 for id in self.brokers.keys().copied().collect::<Vec<_>>() {
@@ -256,7 +253,7 @@ impl World {
                 let read = |name: &TopicName| self.unclean.get(name).cloned().unwrap_or(Ok(None));
                 StoreReply::UncleanElection(topics.iter().map(|name| (name.clone(), read(name))).collect())
             }
-            other => panic!("not an operation on topics: {other:?}"),
+            other => self.administer(by, other),
         }
     }
 
@@ -320,6 +317,10 @@ fn fence(op: &StoreOp) -> Option<i32> {
         | StoreOp::AssignTopicIds { epoch_version, .. }
         | StoreOp::WriteTopics { epoch_version, .. }
         | StoreOp::CreatePartitionStates { epoch_version, .. }
+        | StoreOp::DropDeletions { epoch_version, .. }
+        | StoreOp::DeleteTopic { epoch_version, .. }
+        | StoreOp::DropPreferredElection { epoch_version }
+        | StoreOp::DropNotificationsRead { epoch_version, .. }
         | StoreOp::WritePartitionStates { epoch_version, .. } => Some(*epoch_version),
         _ => None,
     }

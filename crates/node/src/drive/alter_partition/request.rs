@@ -43,7 +43,7 @@ type Items = BTreeMap<TopicPartition, Item>;
 
 /// Sends the changes; the sender hears of the end.
 pub(super) fn send(broker: &Arc<Broker>, id: u64, items: Items) {
-    let Some((controller, address)) = find_controller(broker) else {
+    let Some((controller, address)) = to_broker::controller(broker) else {
         tracing::debug!("there is no controller to ask for another ISR");
         return step(broker, Event::Failed { id });
     };
@@ -52,17 +52,6 @@ pub(super) fn send(broker: &Arc<Broker>, id: u64, items: Items) {
         Some(known) => alter(broker, id, items, known),
         None => negotiate(broker, id, items, controller, address),
     }
-}
-
-/// The controller and where it listens: on the control plane, if there is one, else where brokers do.
-fn find_controller(broker: &Broker) -> Option<(BrokerId, PeerAddress)> {
-    let image = broker.image();
-    let listeners = &broker.config().listeners;
-    let listener = listeners.control_plane.as_ref().unwrap_or(&listeners.inter_broker);
-    let controller = image.controller()?;
-    let endpoint = image.brokers().get(&controller)?.endpoint(listener)?;
-    let port = u16::try_from(endpoint.port).ok()?;
-    Some((controller, PeerAddress { host: endpoint.host.clone(), port }))
 }
 
 fn negotiate(broker: &Arc<Broker>, id: u64, items: Items, controller: BrokerId, address: PeerAddress) {

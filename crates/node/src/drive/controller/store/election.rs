@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kernel::controller::store::{ControllerNode, FeatureNode, StoreReply};
 use metadata::store::{CreateMode, Op, OpError, OpResult, Request, Response, StoreError};
 use metadata::znode::controller::{self, Controller};
-use metadata::znode::feature::{self, Features, Format};
+use metadata::znode::feature::{self, Features, Format, Levels};
 use metadata::znode::{DecodeError, controller_epoch};
 use wire::types::{ControllerEpoch, Millis};
 
@@ -13,6 +13,9 @@ use super::fenced;
 use super::{Done, Ended, failure, mismatch, unreadable};
 use crate::broker::Broker;
 use crate::drive::pipeline::{one, pipeline};
+
+/// The lowest level of a feature, where the format of its znode keeps it.
+const LOWEST_LEVEL: i16 = 1;
 
 /// The watch is set by the first request, which also stands when the znode is missing; the second reads it.
 pub(super) fn read_controller(broker: &Arc<Broker>, done: Done) {
@@ -115,12 +118,15 @@ fn feature_node(data: Option<&[u8]>) -> Result<FeatureNode, DecodeError> {
         Format::V1 => 1,
         Format::V2 => 2,
     };
-    Ok(FeatureNode { format, is_enabled: features.is_enabled })
+    let levels = features.features.into_iter().map(|(name, levels)| (name, levels.max));
+    Ok(FeatureNode { format, is_enabled: features.is_enabled, features: levels.collect() })
 }
 
 pub(super) fn write_features(broker: &Arc<Broker>, node: FeatureNode, done: Done) {
     let format = if node.format >= 2 { Format::V2 } else { Format::V1 };
-    let value = Features::none(format, node.is_enabled).encode();
+    let levels = |max| Levels { min: Some(LOWEST_LEVEL), max };
+    let features = node.features.into_iter().map(|(name, max)| (name, levels(max))).collect();
+    let value = Features { format, is_enabled: node.is_enabled, features }.encode();
     let store = broker.store().clone();
     let set = Request::set(feature::PATH, value.clone(), None);
     one(&store.clone(), set, move |answer| match answer {

@@ -15,7 +15,7 @@ use crate::broker::Broker;
 use crate::drive::pipeline::{one, pipeline};
 
 /// The names below a path, or how the operation ends.
-fn names(answer: Result<Response, StoreError>) -> Result<Vec<String>, Ended> {
+pub(super) fn names(answer: Result<Response, StoreError>) -> Result<Vec<String>, Ended> {
     match answer {
         Ok(Response::Children { names, .. }) => Ok(names),
         Ok(_) => Err(Err(mismatch())),
@@ -109,7 +109,7 @@ pub(super) fn read_partition_list(broker: &Arc<Broker>, topic: &TopicName, done:
     });
 }
 
-fn root_of(kind: NotificationKind) -> &'static str {
+pub(super) fn root_of(kind: NotificationKind) -> &'static str {
     match kind {
         NotificationKind::LogDirEvent => log_dir_event::ROOT,
         NotificationKind::IsrChange => isr_change::ROOT,

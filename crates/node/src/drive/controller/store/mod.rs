@@ -1,6 +1,8 @@
 //! What the controller asks of the store, carried out: typed operations become requests for znodes, pipelined, and the
 //! answers become typed replies. Nothing here waits.
 
+mod asked;
+mod deletion;
 mod election;
 mod fenced;
 mod lists;
@@ -58,6 +60,26 @@ pub(super) fn begin(broker: &Arc<Broker>, op: StoreOp, done: impl FnOnce(Ended) 
             states::write(broker, states, epoch_version, done);
         }
         StoreOp::ReadUncleanElection(topics) => topics::read_unclean_election(broker, topics, done),
+        StoreOp::ReadDeletions => deletion::read(broker, done),
+        StoreOp::DropDeletions { topics, epoch_version } => {
+            deletion::drop_requests(broker, &topics, epoch_version, done);
+        }
+        StoreOp::DeleteTopic { topic, epoch_version } => {
+            deletion::delete_topic(broker, &topic, epoch_version, done);
+        }
+        StoreOp::ReadPreferredElection => asked::read_preferred_election(broker, done),
+        StoreOp::DropPreferredElection { epoch_version } => {
+            asked::drop_preferred_election(broker, epoch_version, done);
+        }
+        StoreOp::ReadProducerIds => asked::read_producer_ids(broker, done),
+        StoreOp::WriteProducerIds { block, version } => {
+            asked::write_producer_ids(broker, block, version, done);
+        }
+        StoreOp::ReadLogDirEvents => asked::read_log_dir_events(broker, done),
+        StoreOp::ReadIsrChanges => asked::read_isr_changes(broker, done),
+        StoreOp::DropNotificationsRead { kind, names, epoch_version } => {
+            asked::drop_notifications_read(broker, kind, &names, epoch_version, done);
+        }
     }
 }
 
