@@ -404,7 +404,9 @@ fn controller_settings(config: &KafkaConfig, id: BrokerId) -> Settings {
         unclean_leader_election_enable: config.log_config(&BTreeMap::new()).unclean_leader_election_enable,
         delete_topic_enable: config.delete_topic_enable,
         auto_leader_rebalance_enable: config.auto_leader_rebalance_enable,
-        leader_imbalance_check_interval_ms: config.leader_imbalance_check_interval_seconds.saturating_mul(1000),
+        leader_imbalance_check_interval_ms: config
+            .leader_imbalance_check_interval_seconds
+            .saturating_mul(1000),
         leader_imbalance_per_broker_percentage: u32::try_from(percentage).unwrap_or(0),
     }
 }

@@ -1,11 +1,7 @@
 use super::*;
 
 fn topic(name: &str, id: u8) -> TopicImage {
-    TopicImage {
-        name: name.into(),
-        id: TopicId([id; 16]),
-        partitions: BTreeMap::new(),
-    }
+    TopicImage { name: name.into(), id: TopicId([id; 16]), partitions: BTreeMap::new() }
 }
 
 #[test]

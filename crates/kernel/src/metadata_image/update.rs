@@ -71,11 +71,7 @@ impl MetadataImage {
 }
 
 fn empty(name: &TopicName) -> TopicImage {
-    TopicImage {
-        name: name.clone(),
-        id: TopicId::ZERO,
-        partitions: BTreeMap::new(),
-    }
+    TopicImage { name: name.clone(), id: TopicId::ZERO, partitions: BTreeMap::new() }
 }
 
 #[cfg(test)]

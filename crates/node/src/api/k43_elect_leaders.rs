@@ -70,10 +70,13 @@ fn wait_for(broker: &Arc<Broker>, elected: ElectedLeaders, timeout_ms: i32, answ
     }
     let then = broker.clone();
     let shown = expected.clone();
-    let all_shown = move |image: &MetadataImage| shown.iter().all(|(name, leader)| is_led(image, name, *leader));
+    let all_shown =
+        move |image: &MetadataImage| shown.iter().all(|(name, leader)| is_led(image, name, *leader));
     image_waits::wait(broker, i64::from(timeout_ms), all_shown, move |_| {
         let image = then.image();
-        let late = |name: &TopicPartition| expected.iter().any(|(it, leader)| it == name && !is_led(&image, it, *leader));
+        let late = |name: &TopicPartition| {
+            expected.iter().any(|(it, leader)| it == name && !is_led(&image, it, *leader))
+        };
         let results = elected.into_iter().map(|(name, result)| {
             let result = if late(&name) { Err(ErrorCode::RequestTimedOut) } else { result.map(drop) };
             (name, result)

@@ -17,5 +17,5 @@ pub(crate) fn obey(broker: &Arc<Broker>, update: MetadataUpdate) {
             partition.live_brokers_changed(broker);
         }
     }
-    image_waits::image_changed(broker);
+    image_waits::recheck(broker);
 }

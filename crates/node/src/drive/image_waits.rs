@@ -61,8 +61,8 @@ pub(crate) fn wait(
     wait.wake(broker, Wake::Progress);
 }
 
-/// The picture has changed.
-pub(crate) fn image_changed(broker: &Arc<Broker>) {
+/// Something that a condition looks at has changed: the picture, or what the controller of this broker is at.
+pub(crate) fn recheck(broker: &Arc<Broker>) {
     let waiting: Vec<_> = broker.image_waits().lock().values().cloned().collect();
     for wait in waiting {
         wait.wake(broker, Wake::Progress);

@@ -131,7 +131,9 @@ fn write_block(broker: &Arc<Broker>, current: Option<&[u8]>, version: i32) {
     let then = broker.clone();
     broker.store().submit(
         Request::Write(Op::set(producer_id_block::PATH, Value::from(block.encode()), Some(version))),
-        Box::new(move |answer| finish(&then, answer.map(|_| (first, end)).map_err(|error| error.to_string()))),
+        Box::new(move |answer| {
+            finish(&then, answer.map(|_| (first, end)).map_err(|error| error.to_string()))
+        }),
     );
 }
 

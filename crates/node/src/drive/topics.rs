@@ -246,7 +246,8 @@ fn extend(
     );
 }
 
-/// Marks a topic for deletion and waits up to `timeout_ms` until no client of this broker sees it any more.
+/// Marks a topic for deletion and waits up to `timeout_ms` until no client of this broker sees it any more, and until its
+/// name can be used again, unless that takes a broker that is gone.
 pub(crate) fn delete(
     broker: &Arc<Broker>,
     name: &TopicName,
@@ -261,7 +262,12 @@ pub(crate) fn delete(
         Box::new(move |outcome| match outcome {
             // A mark that is there already belongs to a deletion that is under way: it is waited for.
             Ok(_) | Err(StoreError::Op(OpError::NodeExists)) => {
-                let is_gone = move |image: &MetadataImage| image.topic(name.as_str()).is_none();
+                let of = Arc::downgrade(&then);
+                let is_gone = move |image: &MetadataImage| {
+                    let is_deleting =
+                        of.upgrade().is_some_and(|broker| broker.controller().is_deleting(&name));
+                    image.topic(name.as_str()).is_none() && !is_deleting
+                };
                 image_waits::wait(&then, i64::from(timeout_ms), is_gone, move |in_time| {
                     done(if in_time { Ok(()) } else { Err(Refusal::timed_out()) });
                 });

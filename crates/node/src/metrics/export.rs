@@ -144,7 +144,10 @@ fn states(broker: &Broker, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         "Fetches answered because their time was over",
         [
             (vec![("fetcherType", "consumer".to_owned())], broker.metrics().expired_fetches.get()),
-            (vec![("fetcherType", "follower".to_owned())], broker.metrics().replication.expired_fetches.get()),
+            (
+                vec![("fetcherType", "follower".to_owned())],
+                broker.metrics().replication.expired_fetches.get(),
+            ),
         ],
     )?;
     let evicted = [(Vec::new(), evictions)];

@@ -8,12 +8,12 @@ use wire::api::ApiKey;
 use wire::header::{RequestHeader, encode_request_header};
 use wire::messages::create_topics_request::CreatableTopic;
 use wire::messages::{
-    AllocateProducerIdsRequest, AlterConfigsRequest, AlterPartitionRequest, ElectLeadersRequest, UpdateFeaturesRequest, ApiVersionsRequest, ControlledShutdownRequest,
-    CreatePartitionsRequest, CreateTopicsRequest, DeleteRecordsRequest, DeleteTopicsRequest,
-    DescribeClusterRequest, DescribeConfigsRequest, DescribeLogDirsRequest, FetchRequest,
-    IncrementalAlterConfigsRequest, InitProducerIdRequest, LeaderAndIsrRequest, ListOffsetsRequest,
-    MetadataRequest, OffsetForLeaderEpochRequest, ProduceRequest, Request, StopReplicaRequest,
-    UpdateMetadataRequest,
+    AllocateProducerIdsRequest, AlterConfigsRequest, AlterPartitionRequest, ApiVersionsRequest,
+    ControlledShutdownRequest, CreatePartitionsRequest, CreateTopicsRequest, DeleteRecordsRequest,
+    DeleteTopicsRequest, DescribeClusterRequest, DescribeConfigsRequest, DescribeLogDirsRequest,
+    ElectLeadersRequest, FetchRequest, IncrementalAlterConfigsRequest, InitProducerIdRequest,
+    LeaderAndIsrRequest, ListOffsetsRequest, MetadataRequest, OffsetForLeaderEpochRequest, ProduceRequest,
+    Request, StopReplicaRequest, UpdateFeaturesRequest, UpdateMetadataRequest,
 };
 use wire::{Encoder, Str};
 
@@ -116,7 +116,10 @@ fn every_served_request_is_answered_in_the_form_of_its_version() {
         all(&node, &AlterConfigsRequest::default()),
         all(&node, &DescribeLogDirsRequest::default()),
         all(&node, &CreatePartitionsRequest::default()),
-        all(&node, &ElectLeadersRequest { topic_partitions: Some(Vec::new()), ..ElectLeadersRequest::default() }),
+        all(
+            &node,
+            &ElectLeadersRequest { topic_partitions: Some(Vec::new()), ..ElectLeadersRequest::default() },
+        ),
         all(&node, &IncrementalAlterConfigsRequest::default()),
         all(&node, &AlterPartitionRequest::default()),
         all(&node, &UpdateFeaturesRequest::default()),

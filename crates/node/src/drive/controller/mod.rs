@@ -20,10 +20,11 @@ use kernel::controller::{Controller, ControllerState, Gauges};
 use metadata::store::NodeEventKind;
 use serde_json::Value;
 use wire::error_code::ErrorCode;
-use wire::types::{BrokerId, ControllerEpoch, TopicPartition};
+use wire::types::{BrokerId, ControllerEpoch, TopicName, TopicPartition};
 
 use crate::broker::Broker;
 use crate::delayed::{Delayed, Wake};
+use crate::drive::image_waits;
 use crate::metrics::Counter;
 
 use channels::Channels;
@@ -107,6 +108,13 @@ impl ControllerDriver {
         Status { gauges: machine.gauges(), state, queue_size: machine.queue_size() }
     }
 
+    /// Whether the deletion of a topic goes on: it waits for no broker that is gone.
+    pub(crate) fn is_deleting(&self, topic: &TopicName) -> bool {
+        let machine = lock(&self.machine);
+        let deletions = &machine.context().deletions;
+        deletions.queued.contains(topic) && !deletions.ineligible.contains(topic)
+    }
+
     /// How many control requests wait for each broker.
     pub(crate) fn queue_sizes(&self) -> BTreeMap<BrokerId, usize> {
         self.channels.queue_sizes()
@@ -170,8 +178,9 @@ pub(crate) fn tell(broker: &Arc<Broker>, event: Event) {
             let mut inbox = lock(&driver.inbox);
             let Some(event) = inbox.events.pop_front() else {
                 inbox.is_served = false;
+                drop(inbox);
                 driver.progress.notify_all();
-                return;
+                return image_waits::recheck(broker);
             };
             event
         };
