@@ -1,8 +1,8 @@
 //! The file `leader-epoch-checkpoint` of a partition: which leader epoch began at which offset (KIP-101), in
 //! `<epoch> <start offset>` lines.
 //!
-//! A new epoch must be durable before the first record is appended in it. Stale entries after a crash are
-//! harmless: loading a log removes those beyond its end.
+//! A new epoch must be in the file before the first record is appended in it, and durable before the recovery point
+//! moves beyond that record. Stale entries after a crash are harmless: loading a log removes those beyond its end.
 
 use std::io;
 use std::path::Path;
@@ -25,16 +25,23 @@ pub(crate) fn parse_epochs(bytes: &[u8]) -> Result<Vec<EpochEntry>, CheckpointEr
     parse(bytes, parse_line)
 }
 
-/// Replaces the file. [`Durability::Deferred`] is enough for a truncation, and for a new epoch only if the
-/// caller syncs the file (with others) before it lets anything be appended.
+/// Replaces the file. With [`Durability::Deferred`] the caller syncs it before it moves the recovery point.
 pub fn write_epochs(
     disk: &dyn Disk,
     path: &Path,
     entries: &[EpochEntry],
     durability: Durability,
 ) -> io::Result<()> {
-    let lines = entries.iter().map(|entry| std::format!("{} {}", entry.epoch, entry.start));
-    write(disk, path, &format(lines), durability)
+    write(disk, path, &format_lines(entries), durability)
+}
+
+/// The content of the file.
+pub(crate) fn format_epochs(entries: &[EpochEntry]) -> Vec<u8> {
+    format_lines(entries).into_bytes()
+}
+
+fn format_lines(entries: &[EpochEntry]) -> String {
+    format(entries.iter().map(|entry| std::format!("{} {}", entry.epoch, entry.start)))
 }
 
 fn parse_line(line: &str) -> Option<EpochEntry> {

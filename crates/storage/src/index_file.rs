@@ -152,6 +152,11 @@ impl<E: Entry> IndexFile<E> {
         Ok(())
     }
 
+    /// The file is known not to exist, for instance from a listing of its directory, unless it was used already.
+    pub(crate) fn note_absent(&self) {
+        lock(&self.state).loaded = true;
+    }
+
     fn read_entries(&self, first: usize, count: usize) -> io::Result<Vec<E>> {
         if count == 0 {
             // There may be no file.
@@ -281,13 +286,18 @@ impl<E: Entry> IndexFile<E> {
         Ok(())
     }
 
-    /// Drops all entries and gives the file room for `max_bytes`, whatever is in it now.
+    /// Drops all entries and gives the file room for `max_bytes`, whatever is in it now. A file that is known not
+    /// to exist is not created.
     pub(crate) fn reset(&self, max_bytes: u64) -> Result<(), IndexError> {
         let _gone = write(&self.entries_stay);
         let mut state = lock(&self.state);
         lock(&self.block_firsts).clear();
         let room = whole_entries::<E>(max_bytes);
-        *state = State { loaded: true, exists: true, room, dirty: true, ..State::UNKNOWN };
+        let absent = state.loaded && !state.exists;
+        *state = State { loaded: true, exists: !absent, room, dirty: !absent, ..State::UNKNOWN };
+        if absent {
+            return Ok(());
+        }
         self.file.create().and_then(|file| file.set_len(0)).map_err(|error| self.error(error))
     }
 

@@ -136,6 +136,11 @@ impl OffsetIndex {
         Ok(rises && last.position >= 0 && u64::from(last.position.cast_unsigned()) < log_bytes)
     }
 
+    /// The file is known not to exist.
+    pub(crate) fn note_absent(&self) {
+        self.file.note_absent();
+    }
+
     /// Drops everything in the file and gives it room for `max_bytes`.
     pub fn reset(&self, max_bytes: u64) -> Result<(), IndexError> {
         self.file.reset(max_bytes)

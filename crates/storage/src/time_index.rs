@@ -143,6 +143,11 @@ impl TimeIndex {
         Ok(last.relative >= 0 && (last.timestamp > 0 || (one && last.timestamp == 0)))
     }
 
+    /// The file is known not to exist.
+    pub(crate) fn note_absent(&self) {
+        self.file.note_absent();
+    }
+
     /// Drops everything in the file and gives it room for `max_bytes`.
     pub fn reset(&self, max_bytes: u64) -> Result<(), IndexError> {
         self.file.reset(max_bytes)

@@ -126,6 +126,11 @@ impl TxnIndex {
         Ok(state)
     }
 
+    /// The file is known not to exist, unless it was used already.
+    pub(crate) fn note_absent(&self) {
+        lock(&self.state).loaded = true;
+    }
+
     fn read(&self, first: usize, count: usize) -> Result<Vec<AbortedTxn>, TxnIndexError> {
         let mut bytes = vec![0; count.saturating_mul(TXN_INDEX_ENTRY_BYTES)];
         let position = (first as u64).saturating_mul(TXN_INDEX_ENTRY_BYTES as u64);
@@ -228,6 +233,9 @@ impl TxnIndex {
     /// Drops all entries, whatever is in the file; a file that does not exist is not created.
     pub fn reset(&self) -> Result<(), TxnIndexError> {
         let mut state = lock(&self.state);
+        if state.loaded && !state.exists {
+            return Ok(());
+        }
         *state = State { loaded: true, ..State::default() };
         match self.file.handle().and_then(|handle| handle.set_len(0)) {
             Ok(()) => (state.exists, state.dirty) = (true, true),

@@ -39,6 +39,8 @@ fn the_epoch_of_a_new_leader_is_recorded_before_anything_is_written_in_it() {
     node.obeys(&order("t", 0, 0, &[0]));
     node.produce("t", 0, good(3)).unwrap();
     node.obeys(&order("t", 0, 4, &[0]));
+    assert_eq!(epochs_of(&node, "t"), "0\n1\n0 0\n", "an epoch without a record is no epoch after a restart");
+    node.produce("t", 0, good(1)).unwrap();
     assert_eq!(epochs_of(&node, "t"), "0\n2\n0 0\n4 3\n");
 }
 

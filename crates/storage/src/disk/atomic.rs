@@ -48,6 +48,12 @@ pub fn write_atomically(
     }
 }
 
+/// Writes a small file that is known not to exist, in its place: one name less to make than [`write_atomically`].
+/// As little durable as [`Durability::Deferred`], and a killed process may leave it empty.
+pub fn write_new(disk: &dyn Disk, path: &Path, content: &[u8]) -> io::Result<()> {
+    disk.open(path, OpenOptions::REPLACE)?.write_at(content, 0)
+}
+
 /// Makes a file durable that was written as [`Durability::Deferred`], with its name.
 /// When several files of one directory wait, `sync_data` of each and one `sync_dir` are enough.
 pub fn sync_written(disk: &dyn Disk, path: &Path) -> io::Result<()> {

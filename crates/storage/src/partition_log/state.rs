@@ -131,8 +131,7 @@ impl PartitionLog {
             return Err(LogError::Closed);
         }
         let start = self.positions().log_end;
-        let changed = writer.epochs.change(&self.dir, |history| history.assign(epoch, start));
-        self.guard_io("write the leader epochs of", changed)?;
+        writer.epochs.enter(epoch, start);
         Ok(start)
     }
 

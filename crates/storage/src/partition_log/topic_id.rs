@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use wire::types::TopicId;
 
 use super::{LogError, PartitionLog};
-use crate::disk::atomic::Durability;
+use crate::disk::atomic::{Durability, write_new};
 use crate::names::PARTITION_METADATA;
-use crate::partition_metadata::write_topic_id;
+use crate::partition_metadata::{format_topic_id, write_topic_id};
 use crate::segment::SegmentDir;
 use crate::sync::lock;
 
@@ -38,6 +38,13 @@ impl TopicIdFile {
         self.id = Some(id);
         self.unsynced = true;
         write_topic_id(&**dir.files.disk(), &path(dir), id, Durability::Deferred)
+    }
+
+    /// Notes the id of a log that was just created.
+    pub(super) fn write_first(&mut self, dir: &SegmentDir, id: TopicId) -> io::Result<()> {
+        self.id = Some(id);
+        self.unsynced = true;
+        write_new(&**dir.files.disk(), &path(dir), format_topic_id(id).as_bytes())
     }
 
     /// Whether the file waits for a sync; the caller does it next.

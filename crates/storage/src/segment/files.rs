@@ -35,6 +35,18 @@ impl Segment {
         Ok(())
     }
 
+    /// One of the [`INDEXES`] is known not to exist, so that nothing looks for it.
+    ///
+    /// [`INDEXES`]: super::INDEXES
+    pub(crate) fn note_absent(&self, kind: SegmentFile) {
+        match kind {
+            SegmentFile::OffsetIndex => self.offset_index.note_absent(),
+            SegmentFile::TimeIndex => self.time_index.note_absent(),
+            SegmentFile::TxnIndex => self.txn_index.note_absent(),
+            SegmentFile::Log | SegmentFile::Snapshot => {}
+        }
+    }
+
     /// Whether the file of the offset index exists; a segment without one must be recovered when it is loaded.
     pub fn has_offset_index(&self) -> Result<bool, SegmentError> {
         self.offset_index.file().exists().map_err(|error| self.io(error))

@@ -47,6 +47,10 @@ use sets::RecentSets;
 /// Positions in a log file have 31 bits.
 pub const MAX_SEGMENT_BYTES: u64 = i32::MAX as u64;
 
+/// The files of a segment that come only when something is written to them.
+pub(crate) const INDEXES: [SegmentFile; 3] =
+    [SegmentFile::OffsetIndex, SegmentFile::TimeIndex, SegmentFile::TxnIndex];
+
 /// What a segment needs to know of its topic's configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentConfig {
@@ -141,6 +145,7 @@ impl Segment {
         }
         segment.names_dirty.store(true, Ordering::Release);
         segment.indexes_checked.store(true, Ordering::Release);
+        INDEXES.into_iter().for_each(|kind| segment.note_absent(kind));
         lock(&segment.state).first_timestamp = FirstTimestamp::Known(None);
         lock(&segment.state).max_timestamp = Some(segment.no_timestamp());
         Ok(segment)

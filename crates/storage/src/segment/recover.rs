@@ -53,6 +53,24 @@ impl Segment {
         &self,
         visit: &mut dyn FnMut(&RecoveredBatch) -> Result<(), SegmentError>,
     ) -> Result<Recovered, SegmentError> {
+        let (recovered, builder) = self.check_batches(visit)?;
+        builder.finish(self)?;
+        Ok(recovered)
+    }
+
+    /// As [`Segment::recover`], for the segment that will be appended to: its indexes are left open for what comes.
+    /// Nothing is written if the log is whole and so small that no entry is due.
+    pub fn recover_active(
+        &self,
+        visit: &mut dyn FnMut(&RecoveredBatch) -> Result<(), SegmentError>,
+    ) -> Result<Recovered, SegmentError> {
+        self.check_batches(visit).map(|(recovered, _)| recovered)
+    }
+
+    fn check_batches(
+        &self,
+        visit: &mut dyn FnMut(&RecoveredBatch) -> Result<(), SegmentError>,
+    ) -> Result<(Recovered, IndexBuilder), SegmentError> {
         let mut builder = IndexBuilder::start(self)?;
         self.txn_index.reset().map_err(|error| self.txn(error))?;
         self.recent.clear();
@@ -79,7 +97,6 @@ impl Segment {
             last = Some(batch.header);
         }
         let truncated_bytes = self.cut(valid)?;
-        builder.finish(self)?;
         {
             let mut state = lock(&self.state);
             state.max_timestamp = Some(builder.max_timestamp);
@@ -87,7 +104,7 @@ impl Segment {
             state.bytes_since_index_entry = 0;
         }
         self.indexes_checked.store(true, Ordering::Release);
-        Ok(Recovered { truncated_bytes, next_offset })
+        Ok((Recovered { truncated_bytes, next_offset }, builder))
     }
 
     /// The next batch if it is whole and its checksum right; `None` where the good part ends.

@@ -29,7 +29,7 @@ use crate::disk::handles::DirPath;
 use crate::log_config::LogConfig;
 use crate::names::{SegmentFile, SegmentFileName};
 use crate::partition_metadata::{PartitionMetadataError, read_topic_id};
-use crate::segment::{Segment, SegmentConfig, SegmentDir, SegmentError};
+use crate::segment::{INDEXES, Segment, SegmentConfig, SegmentDir, SegmentError};
 
 /// What is known of a log before it is opened.
 #[derive(Clone, Debug)]
@@ -203,14 +203,14 @@ fn create_files(dir: &SegmentDir, config: &LogConfig, id: TopicId, now: Now) -> 
     let segment = Segment::create(dir, Offset(0), segment_config(config), Millis(now.wall_ms))?;
     let mut topic_id = TopicIdFile::default();
     if !id.is_zero() {
-        topic_id.write(dir, id)?;
+        topic_id.write_first(dir, id)?;
     }
     Ok(Loaded {
         segments: vec![Arc::new(segment)],
         positions: Positions::default(),
         producers: ProducerStates::new(Offset(0)),
         snapshots: Snapshots::default(),
-        epochs: EpochFile::loaded(EpochHistory::new(), None),
+        epochs: EpochFile::new(),
         topic_id,
     })
 }
@@ -314,7 +314,13 @@ impl Loader<'_> {
             disk.remove_file(&path.join(orphan.to_string()))?;
         }
         self.files = kept;
+        self.files.sort_unstable();
         self.list_snapshots()
+    }
+
+    /// Whether the directory has a file, as far as it was listed.
+    fn has_file(&self, base: Offset, file: SegmentFile) -> bool {
+        self.files.binary_search(&SegmentFileName::new(base, file)).is_ok()
     }
 
     /// Snapshots belong to the bases of segments; of others only the last one, taken at a clean stop, is kept.
@@ -352,7 +358,12 @@ impl Loader<'_> {
         let mut bases: Vec<Offset> = logs.map(|name| name.offset).collect();
         bases.sort_unstable();
         let now = Millis(self.args.now.wall_ms);
-        let open = |base| Segment::open(&self.dir, base, None, self.config, now).map(Arc::new);
+        let open = |base| {
+            let segment = Segment::open(&self.dir, base, None, self.config, now)?;
+            let absent = INDEXES.into_iter().filter(|kind| !self.has_file(base, *kind));
+            absent.for_each(|kind| segment.note_absent(kind));
+            Ok::<_, SegmentError>(Arc::new(segment))
+        };
         Ok(bases.into_iter().map(open).collect::<Result<_, _>>()?)
     }
 
@@ -406,12 +417,17 @@ impl Loader<'_> {
         }
         let none_at_all = self.snapshots.offsets().is_empty();
         let goes = |at: Offset| at > log_end || (at <= log_start && at != log_end);
-        self.snapshots.remove_where(&self.dir, goes)?;
         let offsets = log_start..log_end;
         if let Some(mut states) = recovered {
-            producers::take_at_end(&self.dir, &mut self.snapshots, &mut states, offsets)?;
+            // The next start can find the producers again as this one did, unless a snapshot that it would need goes.
+            if self.snapshots.offsets().iter().any(|at| goes(*at)) {
+                producers::take_at_end(&self.dir, &mut self.snapshots, &mut states, offsets)?;
+            }
+            self.snapshots.remove_where(&self.dir, goes)?;
+            states.set_map_end(log_end);
             return Ok(states);
         }
+        self.snapshots.remove_where(&self.dir, goes)?;
         if none_at_all && self.args.clean {
             // Closed in order by a broker that kept no producers: there are none.
             return Ok(self.no_producers(segments, offsets)?);

@@ -13,7 +13,7 @@ use super::overflow::check_range;
 use super::producers::{TxnIndexing, apply_batch, state_before, take_at_base};
 use super::{Failure, Loader};
 use crate::names::SegmentFile;
-use crate::segment::{Recovered, ScanError, Segment, SegmentError, may_follow};
+use crate::segment::{Recovered, RecoveredBatch, ScanError, Segment, SegmentError, may_follow};
 
 /// What recovery came to.
 pub(super) struct Recovery {
@@ -81,12 +81,11 @@ impl Loader<'_> {
 
     /// The segments that must be recovered however the stop was.
     fn damaged(&self, segments: &[Arc<Segment>]) -> Result<BTreeSet<Offset>, Failure> {
-        let listed = |base, file| self.files.iter().any(|name| name.offset == base && name.file == file);
         let mut damaged = BTreeSet::new();
         for segment in segments {
             let base = segment.base();
-            let no_index = !segment.is_empty() && !listed(base, SegmentFile::OffsetIndex);
-            let bad_txn_index = listed(base, SegmentFile::TxnIndex) && !check_txn_index(segment)?;
+            let no_index = !segment.is_empty() && !self.has_file(base, SegmentFile::OffsetIndex);
+            let bad_txn_index = self.has_file(base, SegmentFile::TxnIndex) && !check_txn_index(segment)?;
             if no_index || bad_txn_index {
                 if self.args.clean {
                     tracing::warn!(
@@ -119,19 +118,21 @@ impl Loader<'_> {
         if segment.base() > self.args.log_start {
             take_at_base(&self.dir, &mut self.snapshots, segments, &states)?;
         }
-        let has_txn_index =
-            self.files.iter().any(|name| name.offset == segment.base() && name.file == SegmentFile::TxnIndex);
+        let has_txn_index = self.has_file(segment.base(), SegmentFile::TxnIndex);
         if segment.is_empty() && !has_txn_index {
             // Whatever stands in its index files is noticed when they are first used.
             return Ok((Recovered { truncated_bytes: 0, next_offset: segment.base() }, states));
         }
-        let recovered = segment.recover(&mut |batch| {
+        let mut visit = |batch: &RecoveredBatch| {
             *last = Some(batch.header);
             if let Some(epochs) = &mut epochs {
                 epochs.observe(batch.header.partition_leader_epoch, batch.header.base_offset);
             }
             apply_batch(segment, &mut states, batch, TxnIndexing::Rebuild)
-        })?;
+        };
+        let is_active = segments.last().is_some_and(|active| active.base() == segment.base());
+        let recovered =
+            if is_active { segment.recover_active(&mut visit)? } else { segment.recover(&mut visit)? };
         if recovered.truncated_bytes > 0 {
             tracing::warn!(
                 partition = %self.args.partition, segment = %segment.base(),

@@ -62,64 +62,38 @@ fn a_clean_start_trusts_the_log_and_its_recovery_point_is_the_end() {
 }
 
 #[test]
-fn a_clean_start_of_an_empty_log_opens_no_file_of_a_segment() {
+fn an_epoch_in_which_nothing_was_written_is_not_missed() {
     let mut bench = Bench::new();
     let log = bench.create();
-    log.become_leader(LeaderEpoch(0)).unwrap();
-    log.close().unwrap();
-    bench.checkpoint(&log);
-    let before = (bench.disk.opens(), bench.disk.changes());
-    let log = bench.open(true);
-    // The topic id, and the epochs twice.
-    assert!(bench.disk.opens() - before.0 <= 3, "{}", bench.disk.opens() - before.0);
-    assert_eq!(bench.disk.changes(), before.1, "nothing is written");
-    assert_eq!(log.end(), 0);
+    log.become_leader(LeaderEpoch(3)).unwrap();
+    log.put(records(2, 5));
+    log.become_leader(LeaderEpoch(4)).unwrap();
+    let log = bench.reopen_clean(log);
+    assert_eq!(epochs(&log), [(3, 0)], "it would begin at the log end");
+    log.become_leader(LeaderEpoch(6)).unwrap();
+    log.append_as_leader(records(1, 5), AppendOrigin::Client, LeaderEpoch(6), now()).unwrap();
+    assert_eq!(epochs(&bench.after(CrashMode::ProcessKill).open(false)), [(3, 0), (6, 2)]);
 }
 
 #[test]
-fn recovery_of_an_empty_log_writes_nothing_and_syncs_nothing() {
-    let bench = Bench::new();
+fn the_active_segment_goes_on_after_a_recovery_as_if_it_had_never_stopped() {
+    let mut bench = Bench::with(LogConfig { segment_bytes: 100_000, ..small_segments() });
     let log = bench.create();
-    log.become_leader(LeaderEpoch(0)).unwrap();
-    let bench = bench.after(CrashMode::ProcessKill);
-    let log = bench.open(false);
-    assert!(epochs(&log).is_empty(), "an epoch that starts at the end is cut");
-    log.become_leader(LeaderEpoch(0)).unwrap();
-    assert_eq!(epochs(&log), [(0, 0)]);
-    assert_eq!((log.end(), bench.disk.changes(), bench.disk.syncs()), (0, 0, 0));
-}
-
-#[test]
-fn after_a_clean_start_segments_are_opened_when_they_are_read() {
-    let mut bench = Bench::new();
-    let log = bench.create();
-    for _ in 0..30 {
-        log.put(records(2, 300));
+    for n in 0..7 {
+        log.put(records_at(1000 * (n + 1), 2, 90));
     }
-    assert!(log.segment_count() > 20);
-    log.close().unwrap();
-    bench.checkpoint(&log);
-    let before = bench.disk.opens();
-    let log = bench.open(true);
-    assert!(bench.disk.opens() - before < 10, "only files of the last segment and the small ones");
-    assert_eq!(log.all().len(), 30);
-}
-
-#[test]
-fn only_segments_from_the_recovery_point_on_are_read_after_a_crash() {
-    let mut bench = Bench::new();
-    let log = bench.create();
-    for _ in 0..30 {
-        log.put(records(2, 300));
-    }
-    bench.run_jobs();
-    bench.checkpoint(&log);
-    assert_eq!(bench.recovery_point.0, *segment_bases(&log).last().unwrap());
-    let bench = bench.after(CrashMode::ProcessKill);
+    bench = bench.after(CrashMode::ProcessKill);
     let log = bench.open(false);
-    assert!(bench.disk.opens() < 15);
-    assert_eq!(log.end(), 60);
-    assert_eq!(log.all().len(), 30);
+    for n in 7..9 {
+        log.put(records_at(1000 * (n + 1), 2, 90));
+    }
+    let found = log.offset_for_timestamp(7500).unwrap().unwrap();
+    assert_eq!((found.offset.0, found.timestamp), (14, 8000));
+    let log = bench.reopen_clean(log);
+    let index = bench.disk.metadata(&path("00000000000000000000.index")).unwrap().len;
+    let times = bench.disk.metadata(&path("00000000000000000000.timeindex")).unwrap().len;
+    assert!(index > 0 && index < 100 && times > 0 && times < 200, "cut to their entries: {index}, {times}");
+    assert_eq!(log.all().len(), 9);
 }
 
 #[test]

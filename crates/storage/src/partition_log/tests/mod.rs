@@ -1,6 +1,7 @@
 //! A log on a disk that forgets, and short ways to write and read it.
 
 mod append;
+mod cost;
 mod crash;
 mod flush;
 mod follow;
