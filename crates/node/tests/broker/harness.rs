@@ -104,10 +104,15 @@ impl Node {
         Self::start_on(dir, settings)
     }
 
+    /// As after `kill -9`: nothing is closed. Gives the directory for a later start.
+    pub(crate) fn killed(mut self) -> TempDir {
+        self.peers.forget();
+        self.dir.take().unwrap()
+    }
+
     /// As after `kill -9`: nothing is closed; `edit` sees the log directory before the next start.
-    pub(crate) fn restart_killed(mut self, settings: &[(&str, &str)], edit: impl FnOnce(&Path)) -> Self {
-        let dir = self.dir.take().unwrap();
-        drop(self);
+    pub(crate) fn restart_killed(self, settings: &[(&str, &str)], edit: impl FnOnce(&Path)) -> Self {
+        let dir = self.killed();
         edit(&dir.path().join("logs"));
         Self::start_on(dir, settings)
     }
@@ -192,7 +197,7 @@ impl Node {
     }
 }
 
-fn connection(listener: &str) -> Arc<Connection> {
+pub(crate) fn connection(listener: &str) -> Arc<Connection> {
     Arc::new(Connection {
         listener: listener.to_owned(),
         client_address: IpAddr::V4(Ipv4Addr::LOCALHOST),

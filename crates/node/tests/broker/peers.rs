@@ -1,17 +1,18 @@
 //! Other brokers, played by the test: what is sent to them waits until the test answers it.
 
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex};
+use std::sync::{Condvar, Mutex, OnceLock};
 use std::time::Instant;
 
 use bytes::Bytes;
-use node::peers::{Channel, PeerDone, PeerError, PeerRequest, Peers};
+use node::peers::{Channel, PeerDone, PeerError, PeerRequest, Peers, Purpose};
 use wire::api::ApiKey;
 use wire::header::{decode_request_header, encode_response_header};
 use wire::messages::{Message, Request};
 use wire::{Decoder, Encoder};
 
 use crate::harness::PATIENCE;
+use crate::pair::Link;
 
 /// The way to brokers that do not exist.
 #[derive(Default)]
@@ -19,10 +20,15 @@ pub(crate) struct TestPeers {
     sent: Mutex<VecDeque<(PeerRequest, PeerDone)>>,
     came: Condvar,
     closed: Mutex<Vec<Channel>>,
+    /// Where fetches go, if there are other brokers.
+    link: OnceLock<Link>,
 }
 
 impl Peers for TestPeers {
     fn send(&self, request: PeerRequest, done: PeerDone) {
+        if let (Some(link), Purpose::Fetcher(_)) = (self.link.get(), request.channel.purpose) {
+            return link.deliver(request, done);
+        }
         self.sent.lock().unwrap().push_back((request, done));
         self.came.notify_all();
     }
@@ -46,10 +52,16 @@ pub(crate) struct Sent<R: Request> {
 impl<R: Request> Sent<R> {
     /// Answers it.
     pub(crate) fn answer(self, response: &R::Response) {
+        let version = self.version;
+        self.answer_as(version, response);
+    }
+
+    /// Answers it in a version that may not be the one it was asked in.
+    pub(crate) fn answer_as(self, version: i16, response: &R::Response) {
         let mut encoder = Encoder::new();
         let key = ApiKey::from_code(R::API_KEY).unwrap();
-        encode_response_header(&mut encoder, self.correlation_id, key.response_header_version(self.version));
-        response.encode(&mut encoder, self.version).unwrap();
+        encode_response_header(&mut encoder, self.correlation_id, key.response_header_version(version));
+        response.encode(&mut encoder, version).unwrap();
         (self.done)(Ok(encoder.into_bytes()));
     }
 
@@ -60,6 +72,16 @@ impl<R: Request> Sent<R> {
 }
 
 impl TestPeers {
+    /// From now on the fetches of this broker go to other brokers of the test.
+    pub(crate) fn link(&self, link: Link) {
+        assert!(self.link.set(link).is_ok());
+    }
+
+    /// The broker is gone: what it has sent is answered no more.
+    pub(crate) fn forget(&self) {
+        self.sent.lock().unwrap().clear();
+    }
+
     /// The next request of this kind, whatever else was sent before it.
     pub(crate) fn take<R: Request>(&self) -> Sent<R> {
         let end = Instant::now() + PATIENCE;
