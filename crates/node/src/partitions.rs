@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use kernel::replica::control::Local;
-use storage::log_dirs::CreateError;
+use storage::log_dirs::{CreateError, NewLog};
 use storage::partition_log::LogError;
 use wire::error_code::ErrorCode;
 use wire::types::{LeaderEpoch, TopicId, TopicName, TopicPartition};
@@ -110,6 +110,12 @@ impl Broker {
             partition_epoch: -1,
             topic_id: log.and_then(|log| log.topic_id()),
         }
+    }
+
+    /// Makes the logs of partitions that will be [hosted](Self::host), several at a time. One that cannot be made is
+    /// told of when its partition is hosted.
+    pub(crate) fn make_logs(&self, wanted: &BTreeMap<TopicPartition, NewLog>) {
+        drop(self.log_dirs().get_or_create_many(wanted, self.now()));
     }
 
     /// Hosts a partition from now on, in no role yet. Makes its log if there is none; `is_new`: no log can exist yet, in

@@ -11,6 +11,7 @@ use kernel::replica::control::{self, Order, Ordered, Refusal};
 use kernel::replica::leader::Leadership;
 use metadata::store::{Request, Response, StoreError};
 use metadata::znode::config::{self, ConfigEntity};
+use storage::log_dirs::NewLog;
 use wire::types::{BrokerId, TopicId, TopicName, TopicPartition};
 
 use super::Failure;
@@ -108,6 +109,7 @@ fn change_roles(broker: &Arc<Broker>, orders: &[PartitionOrder], configs: &Known
     let leaving = orders.iter().zip(&decided).filter(|(_, decision)| changing(decision));
     let leaving: Vec<_> = leaving.map(|(order, _)| order.partition.clone()).collect();
     fetchers::remove(broker, &leaving);
+    make_logs(broker, orders, &decided, configs);
     let mut outcomes: Vec<Outcome> = orders.iter().map(|_| Ok(())).collect();
     let mut followers = Vec::new();
     for wanted in [Order::Lead, Order::Follow, Order::KeepLog] {
@@ -126,6 +128,22 @@ fn change_roles(broker: &Arc<Broker>, orders: &[PartitionOrder], configs: &Known
     }
     fetchers::add(broker, followers);
     outcomes
+}
+
+/// Makes the logs of all partitions that are new here, together.
+fn make_logs(broker: &Broker, orders: &[PartitionOrder], decided: &[Order], configs: &KnownConfigs) {
+    let needs_log = |decision: &Order| matches!(decision, Order::Lead | Order::Follow | Order::KeepLog);
+    let new = |order: &PartitionOrder| {
+        let configs = configs.get(&order.partition.topic)?.as_ref().ok()?;
+        let config = Arc::new(broker.log_config(configs));
+        Some((order.partition.clone(), NewLog { topic_id: order.topic_id, config, is_new: order.is_new }))
+    };
+    let orders = orders.iter().zip(decided).filter(|(_, decision)| needs_log(decision));
+    let orders = orders.filter(|(order, _)| broker.hosted(&order.partition).is_none());
+    let wanted: BTreeMap<_, _> = orders.filter_map(|(order, _)| new(order)).collect();
+    if wanted.len() > 1 {
+        broker.make_logs(&wanted);
+    }
 }
 
 fn decide(broker: &Broker, order: &PartitionOrder) -> Order {

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 
 use wire::types::{Now, Offset, TopicId, TopicPartition};
 
+use super::load::in_parallel;
 use super::{Checkpoint, LogDir, LogDirs};
 use crate::dir_health::StorageError;
 use crate::log_config::LogConfig;
@@ -26,6 +27,22 @@ pub(super) struct Entry {
     pub(super) log: Arc<PartitionLog>,
     pub(super) dir: Arc<LogDir>,
 }
+
+/// What a log that may have to be created needs.
+#[derive(Clone, Debug)]
+pub struct NewLog {
+    /// The topic's id; zero if it has none.
+    pub topic_id: TopicId,
+    /// The settings.
+    pub config: Arc<LogConfig>,
+    /// Whether no log can exist yet, in a failed directory either.
+    pub is_new: bool,
+}
+
+/// How many threads create logs.
+const CREATING_THREADS: usize = 4;
+/// A thread more is worth its start for this many logs.
+const LOGS_PER_THREAD: usize = 16;
 
 /// Why there is no log for a partition.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -64,9 +81,34 @@ impl LogDirs {
         now: Now,
     ) -> Result<Arc<PartitionLog>, CreateError> {
         let _one = lock(&self.changing);
+        self.find_or_create(partition, &NewLog { topic_id, config, is_new }, now)
+    }
+
+    /// The logs of many partitions, as [`get_or_create`](Self::get_or_create) gives one. Several are created at a
+    /// time: a file system makes names in different directories side by side. The results are in the order of the
+    /// partitions.
+    pub fn get_or_create_many(
+        &self,
+        wanted: &BTreeMap<TopicPartition, NewLog>,
+        now: Now,
+    ) -> Vec<Result<Arc<PartitionLog>, CreateError>> {
+        let _one = lock(&self.changing);
+        let threads = (wanted.len() / LOGS_PER_THREAD).clamp(1, CREATING_THREADS);
+        let wanted: Vec<_> = wanted.iter().collect();
+        in_parallel(&wanted, threads, |(partition, new)| self.find_or_create(partition, new, now))
+    }
+
+    /// Called by one thread for each partition.
+    fn find_or_create(
+        &self,
+        partition: &TopicPartition,
+        new: &NewLog,
+        now: Now,
+    ) -> Result<Arc<PartitionLog>, CreateError> {
+        let NewLog { topic_id, config, is_new } = new;
         if let Some(log) = self.get(partition) {
-            log.set_topic_id(topic_id)?;
-            log.update_config(config);
+            log.set_topic_id(*topic_id)?;
+            log.update_config(config.clone());
             return Ok(log);
         }
         if let Some(error) = read(&self.logs).unusable.get(partition) {
@@ -81,14 +123,18 @@ impl LogDirs {
         for dir in dirs {
             let path = dir.path().join(names::current_dir(partition));
             let context = self.context(&dir);
-            match PartitionLog::create(&context, partition.clone(), &path, config.clone(), topic_id, now) {
+            // Before it is there, so that others that are created meanwhile go elsewhere.
+            dir.count.fetch_add(1, Ordering::AcqRel);
+            match PartitionLog::create(&context, partition.clone(), &path, config.clone(), *topic_id, now) {
                 Ok(log) => {
-                    dir.count.fetch_add(1, Ordering::AcqRel);
                     let entry = Entry { log: log.clone(), dir };
                     write(&self.logs).by_partition.insert(partition.clone(), entry);
                     return Ok(log);
                 }
-                Err(error) => failed = error.into(),
+                Err(error) => {
+                    dir.count.fetch_sub(1, Ordering::AcqRel);
+                    failed = error.into();
+                }
             }
         }
         Err(failed)

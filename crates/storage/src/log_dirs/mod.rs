@@ -23,7 +23,7 @@ use wire::types::{BrokerEpoch, BrokerId, Millis, Now, TopicPartition};
 pub use crate::partition_log::LoadError;
 pub use describe::{LogDirReport, LogReport};
 pub use load::{ConfigOf, LoadReport};
-pub use logs::CreateError;
+pub use logs::{CreateError, NewLog};
 
 use crate::clean_shutdown::write_clean_shutdown;
 use crate::dir_health::{DirHealth, StorageError};
@@ -71,6 +71,10 @@ impl fmt::Debug for LogDirsOptions {
         f.debug_struct("LogDirsOptions").field("disk", &self.disk).finish_non_exhaustive()
     }
 }
+
+/// How many logs of a directory are closed at a time at the least. Closing waits for syncs, and those that wait
+/// together share one commit of the file system.
+const CLOSING_THREADS: usize = 8;
 
 /// Why the log directories cannot be used, so that the broker must not start.
 #[derive(Debug, thiserror::Error)]
@@ -223,9 +227,10 @@ impl LogDirs {
     }
 
     /// Closes all logs, writes the checkpoints, and marks each directory as closed in order if all went well;
-    /// then gives the locks up. `threads` logs of a directory are closed at a time.
+    /// then gives the locks up. At least `threads` logs of a directory are closed at a time.
     pub fn shut_down(&self, threads: usize, broker_epoch: BrokerEpoch) {
         let _one = lock(&self.changing);
+        let threads = threads.max(CLOSING_THREADS);
         for dir in self.online_dirs() {
             let logs = self.logs_of(&dir);
             let closed = load::in_parallel(&logs, threads, |log| log.close().is_ok());

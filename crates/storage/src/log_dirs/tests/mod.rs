@@ -1,3 +1,7 @@
+//! Directories and their logs through all their life: opened, loaded, used, failed, closed.
+
+mod many;
+
 use bytes::Bytes;
 use kernel::producer::AppendOrigin;
 use wire::batch::{BatchBuilder, Compression};
