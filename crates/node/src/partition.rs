@@ -64,6 +64,8 @@ pub(crate) enum Queued {
 pub(crate) struct FollowerFetch {
     /// The follower.
     pub(crate) replica: BrokerId,
+    /// The epoch of the leadership that it was read in.
+    pub(crate) leader_epoch: LeaderEpoch,
     /// The offset it asked for.
     pub(crate) offset: Offset,
     /// The start of its log.
@@ -298,8 +300,9 @@ impl Partition {
     /// A follower's fetch was read without an error and without a diverging epoch: the follower has everything below
     /// its offset. ISR and high watermark may change.
     pub(crate) fn follower_fetched(&self, broker: &Arc<Broker>, fetch: FollowerFetch) {
-        let FollowerFetch { replica, offset, log_start, leader_end } = fetch;
-        self.tell_leader(broker, Event::FollowerFetched { replica, offset, log_start, leader_end });
+        let FollowerFetch { replica, leader_epoch, offset, log_start, leader_end } = fetch;
+        let event = Event::FollowerFetched { replica, leader_epoch, offset, log_start, leader_end };
+        self.tell_leader(broker, event);
     }
 
     /// The answer to a change of the ISR that the leader has asked for.

@@ -11,6 +11,7 @@ mod cases_protocol;
 mod cases_storage;
 mod cases_tools;
 mod configs;
+mod control_followers;
 mod control_isr;
 mod control_leader_and_isr;
 mod control_queue;

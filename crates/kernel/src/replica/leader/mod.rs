@@ -82,6 +82,8 @@ pub enum Event {
     FollowerFetched {
         /// The follower.
         replica: BrokerId,
+        /// The epoch of the leadership that it was read in; a fetch of another one says nothing of this (R3).
+        leader_epoch: LeaderEpoch,
         /// The offset it asked for: the end of its log.
         offset: Offset,
         /// The start of its log.
@@ -179,7 +181,8 @@ impl Leader {
                 self.log_end = self.log_end.max(log_end);
                 self.advance(now, out);
             }
-            Event::FollowerFetched { replica, offset, log_start, leader_end } => {
+            Event::FollowerFetched { leader_epoch, .. } if leader_epoch != self.leader_epoch() => {}
+            Event::FollowerFetched { replica, offset, log_start, leader_end, .. } => {
                 self.log_end = self.log_end.max(leader_end);
                 let Some(remote) = self.remotes.get_mut(&replica) else { return };
                 if offset > leader_end {

@@ -30,6 +30,8 @@ pub(super) struct PartitionAnswer {
     pub(super) log_start: Offset,
     /// The log end when it was read; not told.
     pub(super) log_end: Offset,
+    /// The epoch of the leadership that a follower's fetch was read in; not told.
+    pub(super) leader_epoch: LeaderEpoch,
     pub(super) diverging: Option<EpochEnd>,
     pub(super) aborted: Option<Vec<AbortedTxn>>,
     pub(super) records: Option<FileRange>,
@@ -47,6 +49,7 @@ impl PartitionAnswer {
             last_stable: Offset::UNKNOWN,
             log_start: Offset::UNKNOWN,
             log_end: Offset::UNKNOWN,
+            leader_epoch: LeaderEpoch::UNKNOWN,
             diverging: None,
             aborted: None,
             records: None,
@@ -166,7 +169,8 @@ fn read_partition(
         if leading.epoch() != epoch {
             return Err(ErrorCode::NotLeaderOrFollower);
         }
-        read_log(partition.log(), plan, target, max_bytes, first)
+        let answer = read_log(partition.log(), plan, target, max_bytes, first)?;
+        Ok(PartitionAnswer { leader_epoch: epoch, ..answer })
     })?
 }
 
@@ -237,6 +241,7 @@ pub(super) fn note_progress(broker: &Arc<Broker>, plan: &Plan, found: &Found) {
             broker,
             FollowerFetch {
                 replica: plan.replica_id,
+                leader_epoch: answer.leader_epoch,
                 offset: target.asked.fetch_offset,
                 log_start: target.asked.log_start,
                 leader_end: answer.log_end,

@@ -96,6 +96,7 @@ impl Bench {
     pub(super) fn fetch(&mut self, replica: i32, offset: i64) -> Vec<Command> {
         self.step(Event::FollowerFetched {
             replica: BrokerId(replica),
+            leader_epoch: self.leader.leader_epoch(),
             offset: Offset(offset),
             log_start: Offset(0),
             leader_end: Offset(self.log_end),

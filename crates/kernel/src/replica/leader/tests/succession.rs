@@ -40,6 +40,22 @@ fn a_leader_that_missed_an_epoch_forgets_what_its_followers_have_told() {
 }
 
 #[test]
+fn a_fetch_that_was_read_in_an_earlier_leadership_says_nothing_of_this_one() {
+    // R3: it was on its way while somebody else led.
+    let mut bench = led();
+    bench.lead_again(leadership(7, &[1, 2, 3], &[1, 3]));
+    let late = Event::FollowerFetched {
+        replica: BrokerId(3),
+        leader_epoch: LeaderEpoch(5),
+        offset: Offset(10),
+        log_start: Offset(0),
+        leader_end: Offset(10),
+    };
+    assert_eq!(bench.step(late), []);
+    assert_eq!(bench.leader.remote(BrokerId(3)).unwrap().log_end(), Offset::UNKNOWN);
+}
+
+#[test]
 fn members_of_the_isr_get_a_time_of_grace_and_others_none() {
     let mut bench = led();
     bench.now_ms += 10 * LAG_MS;

@@ -195,7 +195,12 @@ impl World {
         *batches = log.read(offset.0, log.log_end, self.most_batches);
         let (replica, log_start) = (BrokerId(follower), fetch.log_start);
         let leader_end = Offset(log.log_end);
-        self.lead(id, leader::Event::FollowerFetched { replica, offset, log_start, leader_end });
+        if let Role::Leader(leader) = &self.broker(id).role {
+            let leader_epoch = leader.leader_epoch();
+            let event =
+                leader::Event::FollowerFetched { replica, leader_epoch, offset, log_start, leader_end };
+            self.lead(id, event);
+        }
         answer.records_bytes = batches.len();
         if batches.is_empty() {
             // Such a fetch waits, and is answered with what holds in the end.
