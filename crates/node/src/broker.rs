@@ -5,8 +5,8 @@
 //! may block), work that may block for long goes to the [`Executor`].
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicI32, AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
@@ -109,6 +109,7 @@ pub struct Broker {
     image_waits: ImageWaits,
     config_changes: ConfigChanges,
     peers: Arc<dyn Peers>,
+    correlation: AtomicI32,
     registration: Registration,
     session: Mutex<SessionId>,
     features: FeaturesCache,
@@ -156,6 +157,7 @@ impl Broker {
             image_waits: ImageWaits::default(),
             config_changes: ConfigChanges::default(),
             peers: environment.peers,
+            correlation: AtomicI32::new(0),
             registration: found.registration,
             session: Mutex::default(),
             features: FeaturesCache::default(),
@@ -195,8 +197,16 @@ impl Broker {
     /// Hands leaderships over (controlled shutdown), which takes all that a broker does: requests of the controller and
     /// fetches of followers must still be served. Blocks until that is done or given up.
     pub fn leave(self: &Arc<Self>) {
+        let (end, ended) = mpsc::channel::<()>();
+        self.begin_to_leave(move || drop(end));
+        // Nothing is sent: the channel ends, also if the broker is stopped meanwhile and forgets the rest.
+        let _ = ended.recv();
+    }
+
+    /// As [`Broker::leave`], without blocking: `done` is called in the end.
+    pub fn begin_to_leave(self: &Arc<Self>, done: impl FnOnce() + Send + 'static) {
         self.set_state(BrokerState::PendingControlledShutdown);
-        controlled_shutdown::hand_over(self);
+        controlled_shutdown::hand_over(self, Box::new(done));
     }
 
     /// Closes the logs and writes the marks of a clean shutdown; the store is closed last.
@@ -381,6 +391,11 @@ impl Broker {
     /// The way to the other brokers.
     pub(crate) fn peers(&self) -> &Arc<dyn Peers> {
         &self.peers
+    }
+
+    /// A number for a request to another broker.
+    pub(crate) fn next_correlation_id(&self) -> i32 {
+        self.correlation.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Leader and epoch of a partition, for clients that went to the wrong broker.

@@ -1,7 +1,6 @@
 //! Requests from this broker to a broker of the cluster, itself included: those to itself take no socket.
 
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -26,8 +25,7 @@ pub(crate) fn call<M: Request>(
     request: &M,
     then: impl FnOnce(&Arc<Broker>, Result<M::Response, String>) + Send + 'static,
 ) {
-    static CORRELATION: AtomicI32 = AtomicI32::new(0);
-    let correlation_id = CORRELATION.fetch_add(1, Ordering::Relaxed);
+    let correlation_id = broker.next_correlation_id();
     let header = header(broker.id(), M::API_KEY, version, correlation_id);
     let frame = match encode(&header, request) {
         Ok(frame) => frame,
