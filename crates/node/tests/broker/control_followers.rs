@@ -17,7 +17,7 @@ use wire::messages::{
 };
 use wire::types::TopicId;
 
-use crate::cases_tools::{end_offset, good};
+use crate::cases_tools::{batches_of, end_offset, fetched, good};
 use crate::control_tools::{Order, order};
 use crate::harness::{Node, answer, frame, produce_request};
 
@@ -215,4 +215,79 @@ fn min_insync_replicas_is_learned_while_the_leader_leads() {
     crate::cases_tools::set_topic_config(&node, "t", "min.insync.replicas", "1");
     let waiting = acks_all(&node, &["t"], 3_600_000);
     assert!(waiting.try_recv().is_err(), "now it is written, and waits for broker 1");
+}
+
+#[test]
+fn a_leader_whose_high_watermark_was_lost_begins_at_the_log_start_and_climbs() {
+    // KAFKA-16452
+    let alone = Order { isr: vec![0], ..order("t", 0, 1, &[0, 1]) };
+    let node = leading(std::slice::from_ref(&alone), &[]);
+    written(&node, "t", 5);
+    let topic = DeleteRecordsTopic {
+        name: Str::from("t"),
+        partitions: vec![DeleteRecordsPartition { partition_index: 0, offset: 3 }],
+    };
+    let request = DeleteRecordsRequest { topics: vec![topic], timeout_ms: 0 };
+    assert_eq!(node.call(2, &request).topics[0].partitions[0].low_watermark, -1);
+    // The log start is written, the high watermark is lost.
+    node.advance(Duration::from_secs(120));
+    node.broker.housekeep();
+    let node = node.restart_killed(&[], |logs| {
+        std::fs::remove_file(logs.join("replication-offset-checkpoint")).unwrap();
+    });
+    let led = order("t", 0, 1, &[0, 1]);
+    node.tell(2, &[0, 1, 2], std::slice::from_ref(&led));
+    node.obeys(&led);
+    let data = fetched(&node, 12, "t", 3);
+    assert_eq!((data.error_code, data.high_watermark, data.log_start_offset), (0, 3, 3));
+    fetches(&node, "t", 4, 0);
+    assert_eq!(fetched(&node, 12, "t", 3).high_watermark, 4);
+}
+
+#[test]
+fn every_record_has_the_epoch_in_which_its_offset_lies_however_often_the_leader_changes() {
+    // R5: no append of an old epoch comes behind the start of a new one.
+    let node = leading(&[order("t", 0, 1, &[0])], &[]);
+    std::thread::scope(|scope| {
+        let produce = || {
+            let mut appended = 0;
+            while appended < 150 {
+                let response: ProduceResponse = node.call(9, &produce_request("t", 0, good(1), 1));
+                match ErrorCode::from_code(response.responses[0].partition_responses[0].error_code).unwrap() {
+                    ErrorCode::None => appended += 1,
+                    error => assert_eq!(error, ErrorCode::NotLeaderOrFollower),
+                }
+            }
+        };
+        let producers: Vec<_> = (0..3).map(|_| scope.spawn(produce)).collect();
+        let mut epoch = 1;
+        while producers.iter().any(|producer| !producer.is_finished()) {
+            epoch += 1;
+            let leader = if epoch % 5 == 0 { 1 } else { 0 };
+            node.obeys(&order("t", leader, epoch, if leader == 0 { &[0] } else { &[0, 1] }));
+            if leader == 1 {
+                epoch += 1;
+                node.obeys(&order("t", 0, epoch, &[0]));
+            }
+        }
+    });
+    let file = std::fs::read_to_string(node.logs().join("t-0/leader-epoch-checkpoint")).unwrap();
+    let epochs: Vec<(i32, i64)> = file
+        .lines()
+        .skip(2)
+        .map(|line| {
+            let (epoch, start) = line.split_once(' ').unwrap();
+            (epoch.parse().unwrap(), start.parse().unwrap())
+        })
+        .collect();
+    let mut offset = 0;
+    while offset < end_offset(&node, "t") {
+        for batch in batches_of(&fetched(&node, 12, "t", offset)) {
+            let header = batch.header;
+            let (epoch, _) = epochs.iter().rfind(|(_, start)| *start <= header.base_offset.0).unwrap();
+            assert_eq!(header.partition_leader_epoch.0, *epoch, "at {}: {file}", header.base_offset);
+            offset = header.next_offset().0;
+        }
+    }
+    assert_eq!(offset, 450);
 }

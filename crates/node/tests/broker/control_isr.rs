@@ -388,16 +388,16 @@ mod written_by_the_leader {
         let store = node.store();
         let after = r#"{"controller_epoch":2,"leader":0,"version":1,"leader_epoch":1,"isr":[0]}"#;
         assert_eq!(state(&store), (after.to_owned(), 2));
-        // The controller is told once there is a lull.
-        let told = || Blocking::new(&store).children("/isr_change_notification").unwrap();
-        assert_eq!(told(), [""; 0]);
+        // The controller is told once there is a lull; it removes what it has read.
+        let told = || {
+            let stat = Blocking::new(&store).exists("/isr_change_notification").unwrap();
+            stat.unwrap().cversion
+        };
+        assert_eq!(told(), 0);
         for _ in 0..4 {
             pass(&node, Duration::from_millis(2_500));
         }
-        let path = format!("/isr_change_notification/{}", told()[0]);
-        let (data, _) = Blocking::new(&store).get(&path).unwrap();
-        let expected = r#"{"version":1,"partitions":[{"topic":"t","partition":0}]}"#;
-        assert_eq!(data.unwrap(), expected.as_bytes());
+        assert!(told() > 0);
         assert_eq!(node.peers.count::<ApiVersionsRequest>(), 0);
     }
 

@@ -36,7 +36,8 @@ pub(super) fn wait(broker: &Arc<Broker>, produce: Arc<Produce>) {
         }
     }
     // The high watermark may have passed between the append and the watch, when nobody was there to be woken.
-    waiting.wake(broker, Wake::Progress);
+    // Who has no patience is answered with what there is.
+    waiting.wake(broker, if deadline_ms <= now_ms { Wake::Expired } else { Wake::Progress });
 }
 
 impl State {

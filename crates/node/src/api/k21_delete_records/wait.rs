@@ -70,7 +70,8 @@ pub(super) fn wait(
         *state = Some(State { answer, response, unfollowed });
     }
     // A follower may have come between the deletion and the watch, when nobody was there to be woken.
-    waiting.wake(broker, Wake::Progress);
+    // Who has no patience is answered with what there is.
+    waiting.wake(broker, if deadline_ms <= now_ms { Wake::Expired } else { Wake::Progress });
 }
 
 impl State {
