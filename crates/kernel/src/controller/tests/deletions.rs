@@ -78,7 +78,8 @@ impl Action {
             Self::Create(_) | Self::Grow(_) => {}
             Self::Crash(id) => story.happen(&format!("crash {id}")),
             Self::Start(id) if !story.is_registered(BrokerId(*id)) => {
-                story.happen(&format!("controller {id}"))
+                let kind = if *id <= CONTROLLERS { "controller" } else { "brokers" };
+                story.happen(&format!("{kind} {id}"));
             }
             Self::Start(_) => {}
             Self::Expire(id) if story.is_registered(BrokerId(*id)) => {
