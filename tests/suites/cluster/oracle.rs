@@ -83,6 +83,8 @@ fn a_real_cluster_keeps_its_promises_and_the_harness_sees_it() -> Result<()> {
         ("min.insync.replicas", "2"),
         ("replica.lag.time.max.ms", "3000"),
         ("log.segment.bytes", "20000"),
+        // A leader moves when something has happened to it, and not some time after an election.
+        ("auto.leader.rebalance.enable", "false"),
     ]);
     let mut cluster = Cluster::start(&plan)?;
     cluster.create_topic(TOPIC, PARTITIONS, 3)?;
