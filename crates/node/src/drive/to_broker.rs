@@ -1,7 +1,7 @@
 //! Requests from this broker to a broker of the cluster, itself included: those to itself take no socket.
 
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -94,7 +94,7 @@ pub(crate) fn decode<M: Message>(bytes: Bytes, version: i16, correlation_id: i32
 /// Hands in a request; `done` gets the answer, later or within this call.
 pub(crate) fn send(broker: &Arc<Broker>, request: PeerRequest, done: PeerDone) {
     if request.channel.broker == broker.id() {
-        to_myself(broker, request.frame, done);
+        to_myself(broker, request, done);
     } else {
         broker.peers().send(request, done);
     }
@@ -107,7 +107,9 @@ pub(crate) fn close(broker: &Broker, to: BrokerId, purpose: Purpose) {
     }
 }
 
-fn to_myself(broker: &Arc<Broker>, frame: Bytes, done: PeerDone) {
+/// A request to this broker itself has the same patience as one over a socket: what serves it may wait for a store that is
+/// gone.
+fn to_myself(broker: &Arc<Broker>, request: PeerRequest, done: PeerDone) {
     let connection = Arc::new(Connection {
         listener: broker.config().listeners.inter_broker.clone(),
         client_address: IpAddr::V4(Ipv4Addr::LOCALHOST),
@@ -115,7 +117,20 @@ fn to_myself(broker: &Arc<Broker>, frame: Bytes, done: PeerDone) {
         principal: "User:ANONYMOUS".to_owned(),
         client_software: OnceLock::new(),
     });
-    broker.handle(&connection, frame, Reply::new(move |outcome| done(answer(outcome))));
+    let waiting = Arc::new(Mutex::new(Some(done)));
+    let late = waiting.clone();
+    let timeout_ms = i64::try_from(request.timeout.as_millis()).unwrap_or(i64::MAX);
+    let at_ms = broker.now().mono_ms.saturating_add(timeout_ms);
+    broker.timers().add_task(at_ms, move |_| end(&late, Err(PeerError::TimedOut)));
+    broker.handle(&connection, request.frame, Reply::new(move |outcome| end(&waiting, answer(outcome))));
+}
+
+/// Ends a request unless it has ended.
+fn end(waiting: &Mutex<Option<PeerDone>>, answer: Result<Bytes, PeerError>) {
+    let done = waiting.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some(done) = done {
+        done(answer);
+    }
 }
 
 fn answer(outcome: Outcome) -> Result<Bytes, PeerError> {

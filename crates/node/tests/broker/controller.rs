@@ -1,6 +1,7 @@
 //! The controller of a broker that is alone, seen through the tree: what it writes, and what it does when somebody else
 //! writes behind its back.
 
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use metadata::store::{Blocking, CreateMode, Op, Store, Value};
@@ -52,7 +53,12 @@ fn leader(node: &Node, topic: &str) -> Option<i32> {
 
 /// Writes a topic as a tool of old does, straight into the tree.
 fn write_topic(store: &dyn Store, name: &str, partitions: i32) {
-    let assignment = (0..partitions).map(|index| (index, PartitionAssignment::of(vec![BrokerId(0)])));
+    write_topic_on(store, name, partitions, &[0]);
+}
+
+fn write_topic_on(store: &dyn Store, name: &str, partitions: i32, replicas: &[i32]) {
+    let replicas = PartitionAssignment::of(replicas.iter().copied().map(BrokerId).collect());
+    let assignment = (0..partitions).map(|index| (index, replicas.clone()));
     let value = TopicAssignment { topic_id: None, partitions: assignment.collect() }.encode();
     let path = topic::path(&TopicName::from(name));
     Blocking::new(store).create(&path, value, CreateMode::Persistent).unwrap();
@@ -150,4 +156,23 @@ fn configs_that_are_changed_elsewhere_are_in_force_and_old_notifications_are_rem
     node.advance(Duration::from_secs(16 * 60));
     Blocking::new(&store).multi(change()).unwrap();
     until(&node, "an empty list", || Blocking::new(&store).children(config_change::ROOT).unwrap().len() < 2);
+}
+
+#[test]
+fn a_controller_whose_store_is_gone_gives_the_hand_over_of_its_leaderships_up_and_stops() {
+    let node = Node::start(&[("broker.id", "0")]);
+    let store = node.store();
+    let (registration, _) = Blocking::new(&store).get(&broker::path(BrokerId(0))).unwrap();
+    let registration = Value::from(registration);
+    Blocking::new(&store).create(&broker::path(BrokerId(1)), registration, CreateMode::Ephemeral).unwrap();
+    write_topic_on(&store, "t", 1, &[0, 1]);
+    until(&node, "a leader beside another member", || {
+        leader(&node, "t") == Some(0) && state(&store, "t", 0).is_some_and(|state| state.isr.len() == 2)
+    });
+    node.gate.hold();
+    let (end, ended) = mpsc::channel();
+    node.broker.begin_to_leave(move || end.send(()).unwrap());
+    assert!(ended.try_recv().is_err(), "what the store is asked for must hold the hand-over up");
+    until(&node, "the end of the hand-over", || ended.try_recv().is_ok());
+    node.broker.shut_down();
 }
