@@ -103,7 +103,7 @@ impl Step<'_> {
         reply: &ListOffsetsReply,
     ) {
         let current = self.fetcher.partitions.get(name).filter(|it| it.leader_epoch == leader_epoch);
-        let lookup = match current.map(|it| it.state) {
+        let lookup = match current.map(|it| it.state()) {
             Some(State::OutOfRange(lookup)) if lookup.target() == target => lookup,
             _ => return self.note(Note::Outdated(name.clone())),
         };
@@ -131,9 +131,8 @@ impl Step<'_> {
                 self.truncate(name, offset, cause, Work::Resolve { lag: 0 });
             }
             Lookup::Latest => {
-                if let Some(partition) = self.fetcher.partitions.get_mut(name) {
-                    partition.state = State::OutOfRange(Lookup::Earliest { leader_end: offset });
-                }
+                let earliest = Lookup::Earliest { leader_end: offset };
+                self.fetcher.partitions.set_state(name, State::OutOfRange(earliest));
             }
             Lookup::Earliest { leader_end } if offset > log_end => {
                 let cause = TruncationCause::BelowLeaderStart { leader_start: offset };
@@ -160,10 +159,9 @@ impl Step<'_> {
     ) {
         let Some(partition) = self.fetcher.partitions.get_mut(name) else { return };
         let same = (partition.fetch_offset, partition.last_fetched_epoch) == (offset, latest_epoch);
-        partition.fetch_offset = offset;
-        partition.last_fetched_epoch = latest_epoch;
+        partition.moved(offset, latest_epoch);
         partition.lag = Some(lag);
-        partition.state = State::Fetching;
+        self.fetcher.partitions.set_state(name, State::Fetching);
         if same {
             self.delay(name);
         } else {
@@ -173,10 +171,11 @@ impl Step<'_> {
 
     /// An offset could not be had: back to fetching, from where it was, after a pause.
     fn give_up_lookup(&mut self, name: &TopicPartition, leader_epoch: LeaderEpoch) {
-        let current = self.fetcher.partitions.get_mut(name).filter(|it| it.leader_epoch == leader_epoch);
+        let current = self.fetcher.partitions.get(name).filter(|it| it.leader_epoch == leader_epoch);
         let Some(partition) = current else { return };
-        partition.state =
-            if partition.fetch_offset.0 < 0 { State::OutOfRange(Lookup::Latest) } else { State::Fetching };
+        let unknown = partition.fetch_offset.0 < 0;
+        let state = if unknown { State::OutOfRange(Lookup::Latest) } else { State::Fetching };
+        self.fetcher.partitions.set_state(name, state);
         self.delay(name);
     }
 
@@ -189,6 +188,6 @@ impl Step<'_> {
 
     fn is_truncating(&self, name: &TopicPartition, leader_epoch: LeaderEpoch) -> bool {
         let partition = self.fetcher.partitions.get(name);
-        partition.is_some_and(|it| it.leader_epoch == leader_epoch && it.state == State::Truncating)
+        partition.is_some_and(|it| it.leader_epoch == leader_epoch && it.state() == State::Truncating)
     }
 }

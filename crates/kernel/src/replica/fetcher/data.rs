@@ -61,7 +61,7 @@ impl Step<'_> {
     }
 
     fn received(&mut self, name: &TopicPartition, reply: &PartitionReply) {
-        let Some(partition) = self.fetcher.partitions.get_mut(name) else { return };
+        let Some(partition) = self.fetcher.partitions.get(name) else { return };
         let Some(offsets) = self.logs.offsets(name) else { return self.fail(name, Failure::Storage) };
         let (fetch_offset, log_end) = (partition.fetch_offset, offsets.log_end);
         if fetch_offset != log_end {
@@ -75,8 +75,15 @@ impl Step<'_> {
             return;
         }
         // The lag is known without records too, and the last epoch stays (KAFKA-15080, KAFKA-15510).
-        if partition.lag.replace(lag(told.high_watermark, fetch_offset)).is_none() {
-            self.fetcher.partitions.move_to_end(name);
+        let lag = lag(told.high_watermark, fetch_offset);
+        if partition.lag != Some(lag) {
+            let first = partition.lag.is_none();
+            if let Some(partition) = self.fetcher.partitions.get_mut(name) {
+                partition.lag = Some(lag);
+            }
+            if first {
+                self.fetcher.partitions.move_to_end(name);
+            }
         }
         self.take_offsets(name, told);
     }
@@ -90,14 +97,16 @@ impl Step<'_> {
             self.out.push(Command::SetHighWatermark(name.clone(), leader_epoch, high_watermark));
         }
         if told.log_start > offsets.log_start {
+            if let Some(partition) = self.fetcher.partitions.get_mut(name) {
+                partition.leader_log_start = told.log_start;
+            }
             self.out.push(Command::SetLogStart(name.clone(), leader_epoch, told.log_start));
         }
     }
 
     fn out_of_range(&mut self, name: &TopicPartition) {
-        let Some(partition) = self.fetcher.partitions.get_mut(name) else { return };
-        partition.state = State::OutOfRange(Lookup::Latest);
-        let offset = partition.fetch_offset;
+        let Some(offset) = self.fetcher.partitions.get(name).map(|it| it.fetch_offset) else { return };
+        self.fetcher.partitions.set_state(name, State::OutOfRange(Lookup::Latest));
         self.note(Note::OutOfRange(name.clone(), offset));
     }
 }

@@ -47,6 +47,8 @@ pub struct Fetcher {
     partitions: Partitions,
     session: Session,
     under_way: Option<(RequestId, Question)>,
+    /// When all partitions are looked at again, and not only those that something has happened to.
+    look_at_all_ms: i64,
     next_request: u64,
     next_work: u64,
 }
@@ -69,6 +71,7 @@ impl Fetcher {
             partitions: Partitions::default(),
             session: Session::default(),
             under_way: None,
+            look_at_all_ms: i64::MIN,
             next_request: 0,
             next_work: 0,
         }
@@ -158,16 +161,16 @@ impl Step<'_> {
         if self.fetcher.partitions.get(&name).is_some_and(|it| it.leader_epoch == leader_epoch) {
             return;
         }
-        let mut partition = Partition::new(topic_id, leader_epoch, offset, State::Truncating);
-        if offset.0 < 0 {
-            partition.state = State::OutOfRange(Lookup::Latest);
-        } else if self.fetcher.settings.protocol.truncation_on_fetch_supported() {
-            // Where the logs part, the leader tells in its answer; that takes an epoch to ask about.
-            partition.last_fetched_epoch = self.logs.latest_epoch(&name);
-            if partition.last_fetched_epoch.is_some() {
-                partition.state = State::Fetching;
-            }
-        }
+        // Where the logs part, the leader tells in its answer; that takes an epoch to ask about.
+        let by_fetch = offset.0 >= 0 && self.fetcher.settings.protocol.truncation_on_fetch_supported();
+        let last_fetched_epoch = self.logs.latest_epoch(&name).filter(|_| by_fetch);
+        let state = match last_fetched_epoch {
+            _ if offset.0 < 0 => State::OutOfRange(Lookup::Latest),
+            Some(_) => State::Fetching,
+            None => State::Truncating,
+        };
+        let mut partition = Partition::new(topic_id, leader_epoch, offset, state);
+        partition.last_fetched_epoch = last_fetched_epoch;
         self.fetcher.partitions.insert(name, partition);
     }
 
@@ -177,6 +180,7 @@ impl Step<'_> {
         if let Some(partition) = self.fetcher.partitions.get_mut(name) {
             partition.delay(self.mono_ms, until_ms);
             self.fetcher.partitions.move_to_end(name);
+            self.fetcher.look_at_all_ms = self.fetcher.look_at_all_ms.min(until_ms);
         }
     }
 
@@ -185,6 +189,7 @@ impl Step<'_> {
         for partition in self.fetcher.partitions.values_mut() {
             partition.delay(self.mono_ms, until_ms);
         }
+        self.fetcher.look_at_all_ms = self.mono_ms;
     }
 
     fn until_ms(&self) -> i64 {

@@ -1,6 +1,6 @@
 //! The partitions of a fetcher, what each is about, and the order in which they are asked for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use wire::types::{LeaderEpoch, Offset, TopicId, TopicPartition};
 
@@ -63,9 +63,11 @@ pub(super) struct Partition {
     pub(super) last_fetched_epoch: Option<LeaderEpoch>,
     /// How far the log end is behind the leader's high watermark; `None` before the first answer.
     pub(super) lag: Option<i64>,
+    /// The log start that the leader told; the log follows.
+    pub(super) leader_log_start: Offset,
     /// Until when nothing is asked, on the monotonic clock.
     pub(super) delayed_until_ms: Option<i64>,
-    pub(super) state: State,
+    state: State,
     work: Option<(WorkId, Work)>,
     place: u64,
 }
@@ -83,11 +85,16 @@ impl Partition {
             fetch_offset,
             last_fetched_epoch: None,
             lag: None,
+            leader_log_start: Offset::UNKNOWN,
             delayed_until_ms: None,
             state,
             work: None,
             place: 0,
         }
+    }
+
+    pub(super) fn state(&self) -> State {
+        self.state
     }
 
     pub(super) fn is_delayed(&self, mono_ms: i64) -> bool {
@@ -96,6 +103,13 @@ impl Partition {
 
     pub(super) fn is_ready(&self, mono_ms: i64) -> bool {
         self.state == State::Fetching && self.work.is_none() && !self.is_delayed(mono_ms)
+    }
+
+    /// The log was cut, and ends here now.
+    pub(super) fn moved(&mut self, log_end: Offset, latest_epoch: Option<LeaderEpoch>) {
+        self.fetch_offset = log_end;
+        self.last_fetched_epoch = latest_epoch;
+        self.leader_log_start = Offset::UNKNOWN;
     }
 
     pub(super) fn has_work(&self) -> bool {
@@ -118,6 +132,10 @@ pub(super) struct Partitions {
     next_place: u64,
     // How many logs are being worked on.
     busy: usize,
+    // How many partitions do not fetch yet.
+    unsettled: usize,
+    // Those that may be asked for otherwise than in the last fetch.
+    touched: BTreeSet<TopicPartition>,
 }
 
 impl Partitions {
@@ -135,7 +153,29 @@ impl Partitions {
     }
 
     pub(super) fn get_mut(&mut self, name: &TopicPartition) -> Option<&mut Partition> {
-        self.map.get_mut(name)
+        let partition = self.map.get_mut(name)?;
+        self.touched.insert(name.clone());
+        Some(partition)
+    }
+
+    pub(super) fn set_state(&mut self, name: &TopicPartition, state: State) {
+        let Some(partition) = self.map.get_mut(name) else { return };
+        let before = std::mem::replace(&mut partition.state, state);
+        self.unsettled -= usize::from(before != State::Fetching);
+        self.unsettled += usize::from(state != State::Fetching);
+        self.touched.insert(name.clone());
+    }
+
+    /// Whether all fetch, or would if nothing else were in the way.
+    pub(super) fn all_settled(&self) -> bool {
+        self.unsettled == 0
+    }
+
+    /// Those that were touched or removed since this was asked last, in the order in which they are asked for.
+    pub(super) fn take_touched(&mut self) -> Vec<TopicPartition> {
+        let mut touched: Vec<_> = std::mem::take(&mut self.touched).into_iter().collect();
+        touched.sort_by_key(|name| self.map.get(name).map_or(0, |it| it.place));
+        touched
     }
 
     /// All, in order of name.
@@ -157,13 +197,17 @@ impl Partitions {
         self.remove(&name);
         let place = self.take_place();
         self.order.insert(place, name.clone());
+        self.touched.insert(name.clone());
+        self.unsettled += usize::from(partition.state != State::Fetching);
         self.map.insert(name, Partition { place, ..partition });
     }
 
     pub(super) fn remove(&mut self, name: &TopicPartition) -> Option<Partition> {
         let removed = self.map.remove(name)?;
         self.order.remove(&removed.place);
+        self.touched.insert(name.clone());
         self.busy -= usize::from(removed.work.is_some());
+        self.unsettled -= usize::from(removed.state != State::Fetching);
         Some(removed)
     }
 
@@ -199,6 +243,8 @@ impl Partitions {
         }
         let busy = self.map.values().filter(|it| it.has_work()).count();
         assert_eq!(self.busy, busy, "logs that are worked on");
+        let unsettled = self.map.values().filter(|it| it.state != State::Fetching).count();
+        assert_eq!(self.unsettled, unsettled, "partitions that do not fetch yet");
         for (name, it) in &self.map {
             let known = it.fetch_offset.0 >= 0 || it.state == State::OutOfRange(Lookup::Latest);
             let known = known || matches!(it.state, State::OutOfRange(Lookup::Earliest { .. }));

@@ -4,9 +4,13 @@ use wire::types::{LeaderEpoch, Offset, TopicId, TopicPartition};
 
 use super::event::{Asked, Command, EpochQuestion, FetchRequest, LogWork, Note, RequestId, Target, WorkId};
 use super::partition::{State, Work};
+use super::session::Next;
 use super::truncation::TruncationCause;
 use super::{Question, Step};
 use crate::fetch::session::FetchPartition;
+
+/// How often all partitions are looked at, in milliseconds: a log start may move without anybody saying so.
+const LOOK_AT_ALL_MS: i64 = 1_000;
 
 impl Step<'_> {
     /// Begins the next request, if nothing is under way.
@@ -14,9 +18,11 @@ impl Step<'_> {
         if !self.is_idle() {
             return;
         }
-        self.begin_truncation();
-        if self.is_idle() {
-            self.look_up_offsets();
+        if !self.fetcher.partitions.all_settled() {
+            self.begin_truncation();
+            if self.is_idle() {
+                self.look_up_offsets();
+            }
         }
         if self.is_idle() {
             self.fetch();
@@ -33,7 +39,7 @@ impl Step<'_> {
         let may_ask = self.fetcher.settings.protocol.offset_for_leader_epoch_supported();
         let (mut questions, mut cuts) = (Vec::new(), Vec::new());
         for (name, partition) in self.fetcher.partitions.in_order() {
-            if partition.state != State::Truncating || partition.is_delayed(self.mono_ms) {
+            if partition.state() != State::Truncating || partition.is_delayed(self.mono_ms) {
                 continue;
             }
             match self.logs.latest_epoch(name).filter(|_| may_ask) {
@@ -64,7 +70,7 @@ impl Step<'_> {
     fn look_up_offsets(&mut self) {
         for target in [Target::Latest, Target::Earliest] {
             let due = self.fetcher.partitions.in_order().filter(|(_, it)| {
-                matches!(it.state, State::OutOfRange(lookup) if lookup.target() == target)
+                matches!(it.state(), State::OutOfRange(lookup) if lookup.target() == target)
                     && !it.is_delayed(self.mono_ms)
             });
             let asked: Vec<(TopicPartition, LeaderEpoch)> =
@@ -78,33 +84,10 @@ impl Step<'_> {
     }
 
     fn fetch(&mut self) {
-        let protocol = self.fetcher.settings.protocol;
-        let (mut wanted, mut unavailable) = (Vec::new(), Vec::new());
-        for (name, partition) in self.fetcher.partitions.in_order() {
-            if !partition.is_ready(self.mono_ms) {
-                continue;
-            }
-            let Some(offsets) = self.logs.offsets(name) else {
-                unavailable.push(name.clone());
-                continue;
-            };
-            let known = partition.last_fetched_epoch.filter(|_| protocol.truncation_on_fetch_supported());
-            let fetch = FetchPartition {
-                max_bytes: self.fetcher.settings.partition_max_bytes,
-                fetch_offset: partition.fetch_offset,
-                current_leader_epoch: partition.leader_epoch,
-                log_start: offsets.log_start,
-                last_fetched_epoch: known.unwrap_or(LeaderEpoch::UNKNOWN),
-            };
-            wanted
-                .push((name.clone(), Asked { topic_id: partition.topic_id.unwrap_or(TopicId::ZERO), fetch }));
-        }
-        for name in unavailable {
-            self.note(Note::LogUnavailable(name.clone()));
-            self.delay(&name);
-        }
-        let ids_allowed = protocol.fetch_version(true) > protocol.fetch_version(false);
-        let Some(next) = self.fetcher.session.next(wanted, ids_allowed) else { return };
+        let look_at_all = self.mono_ms >= self.fetcher.look_at_all_ms || self.fetcher.session.is_begun_anew();
+        let next = if look_at_all { None } else { self.fetch_touched() };
+        let next = next.unwrap_or_else(|| self.fetch_all());
+        let Some(next) = next else { return };
         let id = self.begin_request(Question::Fetch);
         self.out.push(Command::SendFetch(FetchRequest {
             id,
@@ -114,6 +97,57 @@ impl Step<'_> {
             partitions: next.named,
             forgotten: next.forgotten,
         }));
+    }
+
+    /// A fetch that names only what has happened since the last one; `None` if that does not do.
+    fn fetch_touched(&mut self) -> Option<Option<Next>> {
+        let touched = self.fetcher.partitions.take_touched();
+        let mut changes = Vec::with_capacity(touched.len());
+        for name in touched {
+            let wanted = self.wanted(&name);
+            changes.push((name, wanted));
+        }
+        let ids_allowed = self.ids_allowed();
+        self.fetcher.session.next_changed(changes, ids_allowed)
+    }
+
+    /// A fetch of everything that is ready, as far as the session does not know it.
+    fn fetch_all(&mut self) -> Option<Next> {
+        self.fetcher.partitions.take_touched();
+        let names: Vec<_> = self.fetcher.partitions.in_order().map(|(name, _)| name.clone()).collect();
+        let wanted = names.into_iter().filter_map(|name| self.wanted(&name).map(|asked| (name, asked)));
+        let wanted = wanted.collect();
+        let delays = self.fetcher.partitions.iter().filter_map(|(_, it)| it.delayed_until_ms);
+        let next_end = delays.filter(|end| *end > self.mono_ms).min().unwrap_or(i64::MAX);
+        self.fetcher.look_at_all_ms = self.mono_ms.saturating_add(LOOK_AT_ALL_MS).min(next_end);
+        let ids_allowed = self.ids_allowed();
+        self.fetcher.session.next_all(wanted, ids_allowed)
+    }
+
+    /// What to ask of a partition; `None` if it is not ready, or its log cannot be used.
+    fn wanted(&mut self, name: &TopicPartition) -> Option<Asked> {
+        let partition = self.fetcher.partitions.get(name).filter(|it| it.is_ready(self.mono_ms))?;
+        let Some(offsets) = self.logs.offsets(name) else {
+            self.note(Note::LogUnavailable(name.clone()));
+            self.delay(name);
+            return None;
+        };
+        let told_by_fetch = self.fetcher.settings.protocol.truncation_on_fetch_supported();
+        let known = partition.last_fetched_epoch.filter(|_| told_by_fetch);
+        let fetch = FetchPartition {
+            max_bytes: self.fetcher.settings.partition_max_bytes,
+            fetch_offset: partition.fetch_offset,
+            current_leader_epoch: partition.leader_epoch,
+            log_start: offsets.log_start.max(partition.leader_log_start),
+            last_fetched_epoch: known.unwrap_or(LeaderEpoch::UNKNOWN),
+        };
+        Some(Asked { topic_id: partition.topic_id.unwrap_or(TopicId::ZERO), fetch })
+    }
+
+    /// Whether the version may be one that names topics by id.
+    fn ids_allowed(&self) -> bool {
+        let protocol = self.fetcher.settings.protocol;
+        protocol.fetch_version(true) > protocol.fetch_version(false)
     }
 
     fn begin_request(&mut self, question: Question) -> RequestId {

@@ -20,6 +20,8 @@ pub(super) struct Session {
     epoch: i32,
     by_id: bool,
     partitions: BTreeMap<TopicPartition, Asked>,
+    /// How many of them are of topics without an id.
+    without_id: usize,
     names: BTreeMap<TopicId, TopicName>,
 }
 
@@ -54,28 +56,86 @@ impl Session {
         self.partitions.get(partition)
     }
 
+    /// Whether the next request must name everything: it begins a session.
+    pub(super) fn is_begun_anew(&self) -> bool {
+        self.epoch == INITIAL_EPOCH
+    }
+
     /// The next request, that the leader then answers all of `wanted` and nothing else; `None` if there is nothing to
     /// say. `ids_allowed`: the version may be one that names topics by id.
-    pub(super) fn next(&mut self, wanted: Vec<(TopicPartition, Asked)>, ids_allowed: bool) -> Option<Next> {
+    pub(super) fn next_all(
+        &mut self,
+        wanted: Vec<(TopicPartition, Asked)>,
+        ids_allowed: bool,
+    ) -> Option<Next> {
+        let without_id = wanted.iter().filter(|(_, asked)| asked.topic_id.is_zero()).count();
         if !wanted.is_empty() {
-            let by_id = ids_allowed && wanted.iter().all(|(_, asked)| !asked.topic_id.is_zero());
+            let by_id = ids_allowed && without_id == 0;
             if by_id != self.by_id {
                 // A session names topics in one way all its life.
                 self.renew();
             }
             self.by_id = by_id;
         }
+        self.without_id = without_id;
         let (named, forgotten) =
-            if self.epoch == INITIAL_EPOCH { self.full(wanted) } else { self.incremental(wanted) };
-        if self.partitions.is_empty() && forgotten.is_empty() {
+            if self.is_begun_anew() { self.full(wanted) } else { self.incremental(wanted) };
+        self.next(named, forgotten)
+    }
+
+    /// The next request if only these partitions are to be asked for otherwise than before, or no longer (`None`).
+    /// Gives `None` if that does not do: [`Session::next_all`] must be called then.
+    pub(super) fn next_changed(
+        &mut self,
+        changes: Vec<(TopicPartition, Option<Asked>)>,
+        ids_allowed: bool,
+    ) -> Option<Option<Next>> {
+        let (mut named, mut forgotten) = (Vec::new(), Vec::new());
+        for (partition, asked) in changes {
+            let known = match asked {
+                Some(asked) => self.partitions.insert(partition.clone(), asked),
+                None => self.partitions.remove(&partition),
+            };
+            if known == asked {
+                continue;
+            }
+            self.without_id -= usize::from(known.is_some_and(|it| it.topic_id.is_zero()));
+            self.without_id += usize::from(asked.is_some_and(|it| it.topic_id.is_zero()));
+            let other_id = asked.is_none_or(|asked| known.is_some_and(|it| it.topic_id != asked.topic_id));
+            if let Some(known) = known.filter(|_| other_id && (self.by_id || asked.is_none())) {
+                forgotten.push((partition.clone(), known.topic_id));
+            }
+            if let Some(asked) = asked {
+                self.learn(&partition, asked.topic_id);
+                named.push((partition, asked));
+            }
+        }
+        let by_id = ids_allowed && self.without_id == 0;
+        if by_id != self.by_id && !self.partitions.is_empty() {
+            // What the leader remembers and what stands here are no longer the same.
+            self.renew();
+        }
+        if self.is_begun_anew() {
             return None;
         }
-        Some(Next { id: self.id, epoch: self.epoch, by_id: self.by_id, named, forgotten })
+        if !forgotten.is_empty() {
+            self.learn_all();
+        }
+        Some(self.next(named, forgotten))
+    }
+
+    fn next(
+        &self,
+        named: Vec<(TopicPartition, Asked)>,
+        forgotten: Vec<(TopicPartition, TopicId)>,
+    ) -> Option<Next> {
+        let silent = self.partitions.is_empty() && forgotten.is_empty();
+        (!silent).then_some(Next { id: self.id, epoch: self.epoch, by_id: self.by_id, named, forgotten })
     }
 
     /// Takes in the answer to the last request.
     pub(super) fn receive(&mut self, reply: FetchReply) -> Received {
-        let full = self.epoch == INITIAL_EPOCH;
+        let full = self.is_begun_anew();
         if reply.error.is_error() {
             let error = reply.error;
             if error == ErrorCode::FetchSessionIdNotFound {

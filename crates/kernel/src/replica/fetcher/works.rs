@@ -20,12 +20,12 @@ impl Step<'_> {
             Some(Work::Truncate { done }) => {
                 let told_by_fetch = self.fetcher.settings.protocol.truncation_on_fetch_supported();
                 let Some(partition) = self.fetcher.partitions.get_mut(name) else { return };
-                let fetched = partition.state == State::Fetching;
+                let fetched = partition.state() == State::Fetching;
                 let same = (partition.fetch_offset, partition.last_fetched_epoch) == (log_end, latest_epoch);
-                partition.fetch_offset = log_end;
-                partition.last_fetched_epoch = latest_epoch;
+                partition.moved(log_end, latest_epoch);
                 // If the logs may still differ below, the next fetch tells, or the next question.
-                partition.state = if done || told_by_fetch { State::Fetching } else { State::Truncating };
+                let state = if done || told_by_fetch { State::Fetching } else { State::Truncating };
+                self.fetcher.partitions.set_state(name, state);
                 if fetched && same {
                     // No answer of a sound leader leaves things as they were; the same fetch would get it again.
                     self.delay(name);
@@ -34,8 +34,7 @@ impl Step<'_> {
             Some(Work::Resolve { lag }) => self.resume(name, log_end, latest_epoch, lag),
             Some(Work::MakeRoom { told }) => {
                 if let Some(partition) = self.fetcher.partitions.get_mut(name) {
-                    partition.fetch_offset = log_end;
-                    partition.last_fetched_epoch = latest_epoch;
+                    partition.moved(log_end, latest_epoch);
                 }
                 if let Some(work) = self.begin_work(name, Work::Append { told, room_made: true }) {
                     self.out.push(Command::Append(work));

@@ -222,6 +222,8 @@ fn a_failed_log_fails_its_partition_and_the_others_go_on() {
 fn a_log_that_cannot_be_used_is_left_out() {
     let (mut bench, fetch) = settled(2);
     bench.logs.logs.remove(&tp(1));
+    // Nobody says so: it is seen when all partitions are looked at.
+    bench.mono_ms += 1_000;
     let commands = bench.answer(fetch.id, Vec::new());
     assert_eq!(commands[0], Command::Note(Note::LogUnavailable(tp(1))));
     assert_eq!(fetch_of(&commands).forgotten.len(), 1);

@@ -3,6 +3,7 @@
 mod adding;
 mod fetching;
 mod histories;
+mod incremental;
 mod memory;
 mod out_of_range;
 mod sessions;
