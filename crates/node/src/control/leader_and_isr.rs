@@ -130,17 +130,19 @@ fn change_roles(broker: &Arc<Broker>, orders: &[PartitionOrder], configs: &Known
     outcomes
 }
 
-/// Makes the logs of all partitions that are new here, together.
+/// Makes the logs of all partitions that are new here, together, and enters the epochs of those that it is to lead.
 fn make_logs(broker: &Broker, orders: &[PartitionOrder], decided: &[Order], configs: &KnownConfigs) {
     let needs_log = |decision: &Order| matches!(decision, Order::Lead | Order::Follow | Order::KeepLog);
-    let new = |order: &PartitionOrder| {
+    let new = |(order, decision): (&PartitionOrder, &Order)| {
         let configs = configs.get(&order.partition.topic)?.as_ref().ok()?;
         let config = Arc::new(broker.log_config(configs));
-        Some((order.partition.clone(), NewLog { topic_id: order.topic_id, config, is_new: order.is_new }))
+        let leader_epoch = (*decision == Order::Lead).then_some(order.leadership.leader_epoch);
+        let PartitionOrder { topic_id, is_new, .. } = *order;
+        Some((order.partition.clone(), NewLog { topic_id, config, is_new, leader_epoch }))
     };
     let orders = orders.iter().zip(decided).filter(|(_, decision)| needs_log(decision));
     let orders = orders.filter(|(order, _)| broker.hosted(&order.partition).is_none());
-    let wanted: BTreeMap<_, _> = orders.filter_map(|(order, _)| new(order)).collect();
+    let wanted: BTreeMap<_, _> = orders.filter_map(new).collect();
     if wanted.len() > 1 {
         broker.make_logs(&wanted);
     }

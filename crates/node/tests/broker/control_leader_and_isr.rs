@@ -33,15 +33,27 @@ fn each_version_makes_a_leader_and_is_answered_in_its_form() {
 }
 
 #[test]
-fn the_epoch_of_a_new_leader_is_recorded_before_anything_is_written_in_it() {
+fn the_epoch_of_a_new_leader_is_in_its_file_before_anything_is_written_in_it() {
     // KAFKA-7415
     let node = Node::start(&[]);
     node.obeys(&order("t", 0, 0, &[0]));
+    assert_eq!(epochs_of(&node, "t"), "0\n1\n0 0\n");
     node.produce("t", 0, good(3)).unwrap();
     node.obeys(&order("t", 0, 4, &[0]));
-    assert_eq!(epochs_of(&node, "t"), "0\n1\n0 0\n", "an epoch without a record is no epoch after a restart");
-    node.produce("t", 0, good(1)).unwrap();
     assert_eq!(epochs_of(&node, "t"), "0\n2\n0 0\n4 3\n");
+    // Nothing was written in epoch 4.
+    node.obeys(&order("t", 0, 6, &[0]));
+    assert_eq!(epochs_of(&node, "t"), "0\n2\n0 0\n6 3\n");
+    node.produce("t", 0, good(1)).unwrap();
+    assert_eq!(epochs_of(&node, "t"), "0\n2\n0 0\n6 3\n");
+    // A broker that comes back leads in the same epoch.
+    let node = node.restart(&[]);
+    node.obeys(&order("t", 0, 6, &[0]));
+    assert_eq!(epochs_of(&node, "t"), "0\n2\n0 0\n6 3\n");
+    // Many that are led together have theirs as well.
+    let orders: Vec<_> = (0..40).map(|at| order(&format!("many{at}"), 0, 0, &[0])).collect();
+    assert_eq!(node.order(&orders), [ErrorCode::None; 40]);
+    assert!((0..40).all(|at| epochs_of(&node, &format!("many{at}")) == "0\n1\n0 0\n"));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use wire::types::{Now, Offset, TopicId, TopicPartition};
+use wire::types::{LeaderEpoch, Now, Offset, TopicId, TopicPartition};
 
 use super::load::in_parallel;
 use super::{Checkpoint, LogDir, LogDirs};
@@ -37,6 +37,9 @@ pub struct NewLog {
     pub config: Arc<LogConfig>,
     /// Whether no log can exist yet, in a failed directory either.
     pub is_new: bool,
+    /// The epoch in which this broker is going to lead, if it is: it is entered at the log end
+    /// ([`PartitionLog::become_leader`]).
+    pub leader_epoch: Option<LeaderEpoch>,
 }
 
 /// How many threads create logs.
@@ -81,7 +84,7 @@ impl LogDirs {
         now: Now,
     ) -> Result<Arc<PartitionLog>, CreateError> {
         let _one = lock(&self.changing);
-        self.find_or_create(partition, &NewLog { topic_id, config, is_new }, now)
+        self.find_or_create(partition, &NewLog { topic_id, config, is_new, leader_epoch: None }, now)
     }
 
     /// The logs of many partitions, as [`get_or_create`](Self::get_or_create) gives one. Several are created at a
@@ -95,7 +98,13 @@ impl LogDirs {
         let _one = lock(&self.changing);
         let threads = (wanted.len() / LOGS_PER_THREAD).clamp(1, CREATING_THREADS);
         let wanted: Vec<_> = wanted.iter().collect();
-        in_parallel(&wanted, threads, |(partition, new)| self.find_or_create(partition, new, now))
+        in_parallel(&wanted, threads, |(partition, new)| {
+            let log = self.find_or_create(partition, new, now)?;
+            if let Some(epoch) = new.leader_epoch {
+                log.become_leader(epoch)?;
+            }
+            Ok(log)
+        })
     }
 
     /// Called by one thread for each partition.
@@ -105,7 +114,7 @@ impl LogDirs {
         new: &NewLog,
         now: Now,
     ) -> Result<Arc<PartitionLog>, CreateError> {
-        let NewLog { topic_id, config, is_new } = new;
+        let NewLog { topic_id, config, is_new, .. } = new;
         if let Some(log) = self.get(partition) {
             log.set_topic_id(*topic_id)?;
             log.update_config(config.clone());

@@ -119,8 +119,8 @@ impl PartitionLog {
         self.publish(writer, Positions { high_watermark: target, ..positions }, end);
     }
 
-    /// Opens the epoch of a new leader at the log end; to be done before anything is appended in it
-    /// (KAFKA-7415). Returns the start of the epoch.
+    /// Opens the epoch of a new leader at the log end, in memory and in its file; to be done before anything is appended
+    /// in it (KAFKA-7415). Returns the start of the epoch.
     pub fn become_leader(&self, epoch: LeaderEpoch) -> Result<Offset, LogError> {
         if epoch.0 < 0 {
             return Err(LogError::BadEpoch { given: epoch });
@@ -131,7 +131,8 @@ impl PartitionLog {
             return Err(LogError::Closed);
         }
         let start = self.positions().log_end;
-        writer.epochs.enter(epoch, start);
+        let entered = writer.epochs.change(&self.dir, |history| history.assign(epoch, start));
+        self.guard_io("write the leader epochs of", entered)?;
         Ok(start)
     }
 

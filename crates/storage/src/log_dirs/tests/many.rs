@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::*;
 
 fn wanted(numbers: impl IntoIterator<Item = i32>) -> BTreeMap<TopicPartition, NewLog> {
-    let new = NewLog { topic_id: TopicId([7; 16]), config: config(), is_new: true };
+    let new = NewLog { topic_id: TopicId([7; 16]), config: config(), is_new: true, leader_epoch: None };
     numbers.into_iter().map(|number| (partition(number), new.clone())).collect()
 }
 
@@ -20,6 +20,21 @@ fn many_logs_are_made_at_a_time_and_spread_over_the_directories() {
     for dir in ["/a", "/b"] {
         let here = names_in(&disk, dir).into_iter().filter(|name| name.starts_with("t-")).count();
         assert!((99..=101).contains(&here), "{here} in {dir}");
+    }
+}
+
+#[test]
+fn the_epochs_of_those_that_this_broker_is_to_lead_are_entered() {
+    let disk = CrashDisk::new();
+    let dirs = loaded(&disk, &["/a"]);
+    create(&dirs, 3);
+    let mut wanted = wanted(0..40);
+    for new in wanted.values_mut().take(20) {
+        new.leader_epoch = Some(LeaderEpoch(2));
+    }
+    for (at, log) in dirs.get_or_create_many(&wanted, NOW).into_iter().enumerate() {
+        let expected = if at < 20 { LeaderEpoch(2) } else { LeaderEpoch::UNKNOWN };
+        assert_eq!(log.unwrap().latest_epoch(), expected);
     }
 }
 

@@ -15,7 +15,7 @@ use crate::segment::{ScanError, Segment, SegmentDir, SegmentError};
 const MAX_FILE_LEN: u64 = 128 << 20;
 
 /// Reads the file; `None` if it is torn or malformed. A file whose last line has no end was torn: its last
-/// number may lack digits.
+/// number may lack digits. So was one whose epochs or offsets do not rise: nobody writes such a file.
 pub(super) fn read(dir: &SegmentDir) -> io::Result<Option<EpochHistory>> {
     let path = dir.path.get().join(LEADER_EPOCH_CHECKPOINT);
     let bytes = match read_file(&**dir.files.disk(), &path, MAX_FILE_LEN) {
@@ -26,7 +26,8 @@ pub(super) fn read(dir: &SegmentDir) -> io::Result<Option<EpochHistory>> {
     };
     match parse_epochs(&bytes) {
         Ok(entries) if bytes.is_empty() || bytes.ends_with(b"\n") => {
-            Ok(Some(EpochHistory::from_entries(entries)))
+            let history = EpochHistory::from_entries(entries.iter().copied());
+            Ok(Some(history).filter(|it| it.entries() == entries))
         }
         Ok(_) => Ok(None),
         Err(error) => {

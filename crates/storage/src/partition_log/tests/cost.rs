@@ -1,21 +1,30 @@
 //! What a start and a new log cost: files opened, written and synced. Thousands of logs are started at a time.
 
 use super::*;
+use crate::epoch_checkpoint::read_epochs;
+use crate::names::LEADER_EPOCH_CHECKPOINT;
 
-/// A new log: a directory, an empty log file, the topic id. The names of its other files come with their content.
+/// A new log: a directory, an empty log file, the topic id, the epoch. The names of its other files come with their
+/// content.
 #[test]
-fn a_new_log_makes_three_names() {
+fn a_new_log_makes_four_names() {
     let bench = Bench::new();
     let before = bench.disk.changes();
     let log = bench.create();
     log.become_leader(LeaderEpoch(0)).unwrap();
-    // Three names, and the topic id written.
-    assert_eq!((bench.disk.changes() - before, bench.disk.syncs()), (4, 1), "the bench syncs once");
-    assert_eq!(bench.files(), ["00000000000000000000.log", "partition.metadata"]);
+    // Four names, and the topic id and the epoch written.
+    assert_eq!((bench.disk.changes() - before, bench.disk.syncs()), (6, 1), "the bench syncs once");
+    let files = ["00000000000000000000.log", "leader-epoch-checkpoint", "partition.metadata"];
+    assert_eq!(bench.files(), files);
 }
 
 fn path(name: &str) -> PathBuf {
     Path::new(DIR).join(name)
+}
+
+fn epochs_on_disk(bench: &Bench) -> Vec<(i32, i64)> {
+    let entries = read_epochs(&bench.disk, &path(LEADER_EPOCH_CHECKPOINT)).unwrap();
+    entries.iter().map(|it| (it.epoch.0, it.start.0)).collect()
 }
 
 #[test]
@@ -33,18 +42,49 @@ fn a_clean_start_of_an_empty_log_opens_no_file_of_a_segment() {
     assert_eq!(log.end(), 0);
 }
 
+/// KAFKA-7415. A broker that becomes leader of thousands of idle partitions writes each file once and makes no names.
 #[test]
-fn a_leaders_epoch_is_in_the_file_before_its_first_record_and_not_earlier() {
+fn a_leaders_epoch_is_in_the_file_at_once_with_one_write_and_no_sync() {
     let bench = Bench::new();
     let log = bench.create();
-    let file = || bench.disk.metadata(&path(crate::names::LEADER_EPOCH_CHECKPOINT)).map(|found| found.len);
     log.become_leader(LeaderEpoch(3)).unwrap();
-    assert_eq!(log.latest_epoch(), LeaderEpoch(3));
-    assert!(file().is_err(), "a broker that leads thousands of idle partitions writes nothing");
-    // The append fails, but what it needs is there.
-    bench.fail(Operation::Write, ".log", 0);
-    log.try_put(records(1, 5)).unwrap_err();
-    assert_eq!(file().unwrap(), 8);
+    assert_eq!(epochs_on_disk(&bench), [(3, 0)]);
+    log.put(records(2, 5));
+    for epoch in [4, 5, 7] {
+        let before = (bench.disk.changes(), bench.disk.syncs());
+        log.become_leader(LeaderEpoch(epoch)).unwrap();
+        assert_eq!((bench.disk.changes(), bench.disk.syncs()), (before.0 + 1, before.1), "epoch {epoch}");
+        assert_eq!(epochs_on_disk(&bench), [(3, 0), (epoch, 2)]);
+    }
+    let before = bench.disk.changes();
+    log.become_leader(LeaderEpoch(7)).unwrap();
+    assert_eq!(bench.disk.changes(), before, "the same decision again");
+}
+
+/// The entry of an epoch in which nothing was written may be lost with the power, or be torn; the others are found again.
+#[test]
+fn an_epoch_that_was_torn_leaves_those_of_the_records() {
+    let bench = Bench::new();
+    let log = bench.create();
+    for epoch in [LeaderEpoch(0), LeaderEpoch(3), LeaderEpoch(6)] {
+        log.become_leader(epoch).unwrap();
+        log.append_as_leader(records(2, 5), AppendOrigin::Client, epoch, now()).unwrap();
+    }
+    log.flush().unwrap();
+    let torn = (0..200).filter(|seed| {
+        let mut bench = Bench::on(bench.disk.fork(), small_segments());
+        bench.checkpoint(&log);
+        let log = bench.open(false);
+        log.become_leader(LeaderEpoch(9)).unwrap();
+        log.become_leader(LeaderEpoch(10)).unwrap();
+        log.become_leader(LeaderEpoch(11)).unwrap();
+        let after = bench.after(CrashMode::PowerLoss { seed: *seed });
+        let known = read_epochs(&after.disk, &path(LEADER_EPOCH_CHECKPOINT));
+        let log = after.open(false);
+        assert_eq!(epochs(&log), [(0, 0), (3, 2), (6, 4)], "seed {seed}");
+        known.is_err()
+    });
+    assert!(torn.count() > 0, "some are torn");
 }
 
 #[test]

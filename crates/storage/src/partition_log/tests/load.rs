@@ -347,7 +347,10 @@ fn epochs_beyond_the_end_and_below_the_start_are_cut() {
 #[test]
 fn lost_torn_and_malformed_epochs_are_found_again_in_the_batches() {
     let whole = b"0\n2\n0 0\n1 12\n";
-    for content in [&b""[..], b"0\n1\n0 0\n", b"0\n2\n0 0\n1 1", b"0\n2\n0 0\n", b"junk", &whole[..]] {
+    // The last but one was torn where the epoch of a later leader stood: its epochs fall.
+    let falling = b"0\n2\n5 0\n1 12\n";
+    for content in [&b""[..], b"0\n1\n0 0\n", b"0\n2\n0 0\n1 1", b"0\n2\n0 0\n", b"junk", falling, &whole[..]]
+    {
         for recovery_point in [0, 14] {
             let mut bench = Bench::new();
             let log = bench.create();
