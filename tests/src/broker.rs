@@ -14,6 +14,7 @@ use kafka_protocol::messages::MetadataRequest;
 use tempfile::TempDir;
 
 use crate::cache;
+use crate::folders;
 use crate::java::{self, Jars};
 use crate::ports;
 use crate::process::Process;
@@ -119,7 +120,7 @@ impl Broker {
     /// # Errors
     /// When the folder, or a real Kafka's ZooKeeper, cannot be had.
     pub fn prepare(kind: Kind, options: Options) -> Result<Self> {
-        let folder = Arc::new(tempfile::Builder::new().prefix("blumfeld-test-").tempdir()?);
+        let folder = Arc::new(folders::temporary("blumfeld-test-")?);
         let zookeeper = match kind {
             Kind::Kafka => Some(Arc::new(Zookeeper::start(&folder.path().join("zk"))?)),
             Kind::Blumfeld => None,
@@ -134,7 +135,7 @@ impl Broker {
     /// # Errors
     /// When the folder cannot be had.
     pub fn prepare_member(kind: Kind, options: Options, port: u16, member: Member) -> Result<Self> {
-        let folder = Arc::new(tempfile::Builder::new().prefix("blumfeld-test-").tempdir()?);
+        let folder = Arc::new(folders::temporary("blumfeld-test-")?);
         let data = folder.path().join("data");
         Ok(Self {
             process: None,

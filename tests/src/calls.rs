@@ -172,20 +172,26 @@ pub fn produce(
 /// # Errors
 /// When the broker gives none in time.
 pub fn init_producer_id(connection: &mut Connection) -> Result<(i64, i16)> {
+    wait::until("a producer id", SERVE_LIMIT, || ask_producer_id(connection))
+}
+
+/// A new producer id and its epoch; none while the broker has none to give.
+///
+/// # Errors
+/// When the broker refuses or does not answer.
+pub fn ask_producer_id(connection: &mut Connection) -> Result<Option<(i64, i16)>> {
     let request = InitProducerIdRequest::default()
         .with_transactional_id(None)
         .with_transaction_timeout_ms(60_000)
         .with_producer_id((-1).into())
         .with_producer_epoch(-1);
-    wait::until("a producer id", SERVE_LIMIT, || {
-        let response = connection.call(4, &request)?;
-        match response.error_code {
-            0 => Ok(Some((response.producer_id.0, response.producer_epoch))),
-            // COORDINATOR_LOAD_IN_PROGRESS: ids are being had.
-            14 => Ok(None),
-            code => bail!("InitProducerId: error {code}"),
-        }
-    })
+    let response = connection.call(4, &request)?;
+    match response.error_code {
+        0 => Ok(Some((response.producer_id.0, response.producer_epoch))),
+        // COORDINATOR_LOAD_IN_PROGRESS: ids are being had.
+        14 => Ok(None),
+        code => bail!("InitProducerId: error {code}"),
+    }
 }
 
 /// A `Fetch` request for one partition, without a session.

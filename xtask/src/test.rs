@@ -19,7 +19,7 @@ const SUITES: [(&str, &str); 8] = [
     ("durability", "2"),
     ("clients", "2"),
     ("zookeeper", "2"),
-    ("cluster", "1"),
+    ("cluster", "2"),
     ("directory", "2"),
     ("oracle", "1"),
 ];
@@ -33,6 +33,16 @@ pub(crate) enum Depth {
     Long,
 }
 
+impl Depth {
+    /// What suites find in `$BLUMFELD_TEST_DEPTH`.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Short => "short",
+            Self::Long => "long",
+        }
+    }
+}
+
 /// Runs all steps; the last line tells how many tests passed and failed, also when a step fails.
 ///
 /// # Errors
@@ -40,13 +50,13 @@ pub(crate) enum Depth {
 pub(crate) fn run(root: &Path, depth: Depth) -> Result<()> {
     let start = Instant::now();
     let mut tally = Tally::default();
-    let result = steps(root, &mut tally);
+    let result = steps(root, depth, &mut tally);
     println!("xtask test ({depth:?}): {:.0} s", start.elapsed().as_secs_f64());
     println!("{tally}");
     result
 }
 
-fn steps(root: &Path, tally: &mut Tally) -> Result<()> {
+fn steps(root: &Path, depth: Depth, tally: &mut Tally) -> Result<()> {
     let cargo = |name: &str, arguments: &[&str]| step(name, &mut command("cargo", arguments, root));
     cargo("formatting", &["fmt", "--all", "--check"])?;
     tidy::run(root)?;
@@ -58,7 +68,8 @@ fn steps(root: &Path, tally: &mut Tally) -> Result<()> {
         let lints = ["clippy", "--quiet", "--package", "interop", "--test", suite, "--", "-D", "warnings"];
         cargo(&format!("lints of the suite {suite}"), &lints)?;
         let mut run = command("cargo", &["test", "--package", "interop", "--test", suite, "--"], root);
-        run.arg(format!("--test-threads={threads}")).env("BLUMFELD_TEST_CACHE", &cache);
+        run.arg(format!("--test-threads={threads}"));
+        run.env("BLUMFELD_TEST_CACHE", &cache).env("BLUMFELD_TEST_DEPTH", depth.name());
         tally.step(&format!("suite {suite}"), &mut run)?;
     }
     Ok(())

@@ -10,7 +10,7 @@ use clap::Parser;
 use clap::error::ErrorKind;
 
 use crate::error::VerbError;
-use crate::verbs::{configs, console_consumer, console_producer, dump_log, metadata, server, topics};
+use crate::verbs::{configs, console_consumer, console_producer, dev, dump_log, metadata, server, topics};
 
 /// A broker of Apache Kafka's protocol, and its tools
 #[derive(Debug, Parser)]
@@ -24,6 +24,8 @@ struct Cli {
 enum Verb {
     /// Start a broker (kafka-server-start)
     Server(server::ServerOptions),
+    /// Start a cluster in one process, to try things out
+    Dev(dev::DevOptions),
     /// Create, delete, describe, list and alter topics (kafka-topics)
     Topics(Box<topics::TopicsOptions>),
     /// Describe and alter configs (kafka-configs)
@@ -63,6 +65,7 @@ pub(crate) fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
 fn run(verb: Verb) -> (&'static str, Result<(), VerbError>) {
     match verb {
         Verb::Server(options) => ("server", server::run(&options)),
+        Verb::Dev(options) => ("dev", dev::run(&options)),
         Verb::Topics(options) => ("topic command ", topics::run(&options)),
         Verb::Configs(options) => ("config command ", configs::run(&options)),
         Verb::ConsoleProducer(options) => ("console-producer", console_producer::run(&options)),
@@ -90,6 +93,8 @@ mod tests {
         for line in [
             "blumfeld server",
             "blumfeld server /etc/server.properties --override broker.id=1 --override log.dirs=/d",
+            "blumfeld dev",
+            "blumfeld dev --brokers 5 --port 9092 --data /d --racks 3 --override log.segment.bytes=1000000",
             "blumfeld topics --create --topic my-topic --bootstrap-server localhost:9092 --partitions 1 \
              --replication-factor 1 --config max.message.bytes=64000 --config flush.messages=1",
             "blumfeld topics --bootstrap-server a:1,b:2 --describe --under-replicated-partitions",

@@ -22,6 +22,7 @@ use crate::broker::{Broker, Kind, Member, Options};
 use crate::broker_proxy::{Action, Applied, BrokerProxy, Gate, Rule};
 use crate::calls;
 use crate::checker::{Dump, dump_directory};
+use crate::folders;
 use crate::ports;
 use crate::raw::Connection;
 use crate::tcp_proxy::TcpProxy;
@@ -128,7 +129,7 @@ impl Cluster {
     /// # Errors
     /// When ZooKeeper does not start, or there are no ports and folders.
     pub fn prepare(plan: &Plan) -> Result<Self> {
-        let folder = tempfile::Builder::new().prefix("blumfeld-cluster-").tempdir()?;
+        let folder = folders::temporary("blumfeld-cluster-")?;
         // A session lasts two ticks at least.
         let tick = (plan.session_timeout_ms / 4).max(200).to_string();
         let zookeeper = Zookeeper::start_with(folder.path(), &[("tickTime", &tick)])?;

@@ -10,7 +10,7 @@ use kafka_protocol::messages::{ProduceResponse, ResponseHeader};
 use kafka_protocol::protocol::Decodable;
 
 use super::leader::Tries;
-use super::{Leader, Load, PATIENCE, Progress};
+use super::{ANSWER_LIMIT, Leader, Load, PATIENCE, Progress};
 use crate::batch::{Draft, now_ms};
 use crate::calls::{self, produce_request};
 use crate::checker::{Attempt, History, Outcome, Partition, RecordId, digest, payload};
@@ -56,8 +56,7 @@ pub(super) fn write(
     progress: &Progress,
 ) -> Result<History> {
     let id = wait::until("a producer id", PATIENCE, || {
-        let mut brokers = load.addresses.iter().filter_map(|address| Connection::open(address).ok());
-        Ok(brokers.find_map(|mut broker| calls::init_producer_id(&mut broker).ok()))
+        Ok(load.addresses.iter().find_map(|address| producer_id(address)))
     })?;
     let (attempts, pending) = (Vec::new(), VecDeque::new());
     let mut writer = Writer { load, partition, producer, id, progress, attempts, pending, next: 0 };
@@ -65,6 +64,13 @@ pub(super) fn write(
     let mut history = History::default();
     history.partition(partition).attempts = writer.attempts;
     Ok(history)
+}
+
+/// A producer id of the broker at `address`, if it has one at once.
+fn producer_id(address: &str) -> Option<(i64, i16)> {
+    let mut connection = Connection::open(address).ok()?;
+    connection.set_answer_limit(ANSWER_LIMIT).ok()?;
+    calls::ask_producer_id(&mut connection).ok().flatten()
 }
 
 /// How the work on one connection ended.

@@ -1,4 +1,5 @@
 //! Clusters of several brokers.
 
+mod dev;
+mod histories;
 mod mixed;
-mod oracle;

@@ -3,6 +3,7 @@
 pub(crate) mod configs;
 pub(crate) mod console_consumer;
 pub(crate) mod console_producer;
+pub(crate) mod dev;
 pub(crate) mod dump_log;
 pub(crate) mod metadata;
 pub(crate) mod server;

@@ -42,12 +42,16 @@ pub(crate) fn run(options: &ServerOptions) -> Result<(), VerbError> {
 }
 
 /// A broker's own memory is small and scattered: in pages of 2 MiB an idle one would take 10 MB more.
-fn stay_small() {
+pub(crate) fn stay_small() {
     // A kernel that knows no such pages has nothing to switch off.
     let _ = rustix::thread::disable_transparent_huge_pages(true);
 }
 
-fn overrides(given: &[String]) -> Result<Vec<(String, String)>, VerbError> {
+/// The keys and values of `--override`.
+///
+/// # Errors
+/// If one has no key or no sign of equality.
+pub(crate) fn overrides(given: &[String]) -> Result<Vec<(String, String)>, VerbError> {
     let pair = |text: &String| match text.split_once('=') {
         Some((key, value)) if !key.trim().is_empty() => Ok((key.trim().to_owned(), value.trim().to_owned())),
         _ => Err(VerbError::Usage(format!("--override {text}: expected key=value"))),
