@@ -5,6 +5,8 @@
 //! on, and the one who writes takes all that have gathered. So a busy partition is written in large pieces,
 //! and an idle one without a change of thread.
 
+pub(crate) mod lanes;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -14,6 +16,7 @@ use wire::batch::validate::AppendOrigin;
 use wire::error_code::ErrorCode;
 use wire::types::LeaderEpoch;
 
+pub(crate) use self::lanes::Lanes;
 use crate::broker::Broker;
 use crate::partition::{Effects, Leading, Partition, Queued};
 
@@ -55,12 +58,23 @@ pub(crate) struct Append {
 pub(crate) fn append(broker: &Arc<Broker>, partition: &Arc<Partition>, append: Append) {
     match partition.queue(append) {
         Queued::Served => {}
-        Queued::Serve => serve(broker, partition),
+        Queued::Serve => serve_where_it_may_block(broker, partition),
         Queued::Full(append) => {
             let result = AppendResult::Failed(ErrorCode::RequestTimedOut);
             append.sink.appended(broker, partition, append.place, result);
         }
     }
+}
+
+/// Serves the queue here, or lets the lane of the log directory do it.
+fn serve_where_it_may_block(broker: &Arc<Broker>, partition: &Arc<Partition>) {
+    let Some(lanes) = broker.lanes() else { return serve(broker, partition) };
+    let directory = partition.log().health();
+    if let Some(_inline) = lanes.enter(directory) {
+        return serve(broker, partition);
+    }
+    let (then, queued) = (broker.clone(), partition.clone());
+    lanes.hand_over(directory, Box::new(move || serve(&then, &queued)));
 }
 
 /// Where to send the result of an append whose records are on their way.

@@ -6,7 +6,8 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI32, AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
@@ -20,6 +21,8 @@ use storage::log_dirs::LogDirs;
 use wire::types::{BrokerEpoch, BrokerId, ControllerEpoch, LeaderEpoch, Now, TopicId};
 
 use crate::api::{self, FetchSessions};
+use crate::append::Lanes;
+use crate::append::lanes::AppendThreads;
 use crate::call::{Connection, Reply};
 use crate::clock::Clock;
 use crate::config::{EndPoint, KafkaConfig};
@@ -113,6 +116,7 @@ pub struct Broker {
     registration: Registration,
     session: Mutex<SessionId>,
     features: FeaturesCache,
+    lanes: OnceLock<Lanes>,
 }
 
 /// What the start has found out, besides the environment.
@@ -161,6 +165,7 @@ impl Broker {
             registration: found.registration,
             session: Mutex::default(),
             features: FeaturesCache::default(),
+            lanes: OnceLock::new(),
         }
     }
 
@@ -192,6 +197,21 @@ impl Broker {
     /// `hook` is called with the new deadline when [`Broker::poll`] must come earlier than it said.
     pub fn on_earlier_deadline(&self, hook: impl Fn(i64) + Send + Sync + 'static) {
         self.timers.on_earlier_deadline(Box::new(hook));
+    }
+
+    /// Lets appends that could hold up a thread of the sockets go elsewhere. Called once, when sockets are served;
+    /// before, and in a broker without sockets, appends run where they are handed in.
+    pub fn spread_appends(&self, threads: AppendThreads) {
+        let lanes = Lanes::new(threads, &self.log_dirs.healths());
+        if self.lanes.set(lanes).is_err() {
+            tracing::error!("the threads of appends are given once");
+        }
+    }
+
+    /// Looks for appends that do not end, since their disk stalls. Returns when to come back; none: when
+    /// [`AppendThreads::watch_within`] says so. Never blocks.
+    pub fn watch_appends(&self) -> Option<Duration> {
+        self.lanes().and_then(Lanes::watch)
     }
 
     /// Hands leaderships over (controlled shutdown), which takes all that a broker does: requests of the controller and
@@ -262,6 +282,10 @@ impl Broker {
 
     pub(crate) fn store(&self) -> &Arc<dyn Store> {
         &self.store
+    }
+
+    pub(crate) fn lanes(&self) -> Option<&Lanes> {
+        self.lanes.get()
     }
 
     /// Does work that may block where that harms nobody.

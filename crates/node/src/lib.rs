@@ -18,6 +18,7 @@ mod partitions;
 pub mod peers;
 mod refusal;
 
+pub use append::lanes::AppendThreads;
 pub use drive::session::StoreEvents;
 pub use drive::start::{Membership, StartError, start};
 /// The machine's disk, for [`Environment::disk`](broker::Environment::disk).

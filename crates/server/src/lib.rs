@@ -4,6 +4,7 @@
 //! runtime that serves its listeners, a thread that tells it the time, another for its disks, a page for
 //! those who watch it, and an orderly end when the process is asked to stop.
 
+pub mod elastic;
 pub mod http;
 pub mod metrics;
 pub mod node_trait;

@@ -12,26 +12,30 @@ use metadata::embedded::EmbeddedStore;
 use metadata::store::EventSink;
 use net::peer_link::LinkCounters;
 use net::{ConnectionInfo, FrameHandler};
-use node::StoreEvents;
 use node::broker::{Broker, BrokerState, Environment};
 use node::call::{self, Connection};
 use node::clock::{Clock, SystemClock};
 use node::config::{EndPoint, KafkaConfig};
 use node::jobs::{Executor, Job};
+use node::{AppendThreads, StoreEvents};
 use tokio::runtime::Handle;
 use wire::response::Part;
 
+use crate::elastic::Elastic;
 use crate::node_trait::{DeadlineHook, Node, Readiness};
 use crate::peers::{self, PeerSettings, TcpPeers};
 use crate::pool::Pool;
 use crate::run::{Bound, RunError, Serving, Start, run, run_all};
 use crate::settings::ServerSettings;
 use crate::store::{self, Held, OpenStore};
+use crate::ticker::Ticker;
 
 /// Threads that make and remove logs.
 const JOB_THREADS: usize = 2;
 /// Jobs that may wait for them.
 const JOB_QUEUE: usize = 1_000;
+/// Threads that write beside those of the sockets: one for each log directory and each fetcher, while they have work.
+const APPEND_THREADS: usize = 64;
 
 /// Serves with this configuration until the process is asked to stop.
 ///
@@ -94,7 +98,24 @@ where
     let clock = environment.clock.clone();
     let broker = node::start(config, environment).map_err(|error| error.to_string())?;
     held.started();
-    Ok(Arc::new(BrokerNode { broker, clock, peer_counters, held }))
+    let append_watch = spread_appends(&broker).map_err(|error| error.to_string())?;
+    Ok(Arc::new(BrokerNode { broker, clock, peer_counters, _append_watch: append_watch, held }))
+}
+
+/// Lets appends run on the threads of the sockets but one, which stays for the sockets when a disk stalls, and on
+/// threads of their own. The ticker looks at them.
+fn spread_appends(broker: &Arc<Broker>) -> io::Result<Ticker> {
+    let watched = Arc::clone(broker);
+    let watch = Ticker::start("appends", move || watched.watch_appends())?;
+    let (waker, sockets) = (watch.waker(), Handle::current());
+    broker.spread_appends(AppendThreads {
+        on_sockets: sockets.metrics().num_workers().saturating_sub(1),
+        lanes: Arc::new(Apart(Elastic::new("append", APPEND_THREADS))),
+        watch_within: Box::new(move |rest| waker.wake_within(rest)),
+        // Work from outside makes the runtime wake a thread that rests, and that one watches the sockets.
+        relieve: Box::new(move || drop(sockets.spawn(async {}))),
+    });
+    Ok(watch)
 }
 
 /// What clients are told: the advertised listeners, with the ports and the host name that were found.
@@ -132,10 +153,20 @@ impl Executor for Threads {
     }
 }
 
+struct Apart(Elastic);
+
+impl Executor for Apart {
+    fn submit(&self, job: Job) -> Result<(), Job> {
+        self.0.submit(job)
+    }
+}
+
 struct BrokerNode {
     broker: Arc<Broker>,
     clock: Arc<dyn Clock>,
     peer_counters: Arc<LinkCounters>,
+    // Looks at appends until the node is gone.
+    _append_watch: Ticker,
     // Ends after the broker.
     held: Held,
 }

@@ -87,8 +87,8 @@ impl ServerSettings {
         Ok(Self {
             limits: limits(config)?,
             listeners,
-            // More threads than cores serve no socket faster, but one thread alone would wait for every disk.
-            network_threads: config.num_network_threads.min(cores).max(2),
+            // As many as cores may write at once, and one more stays for the sockets when a disk stalls.
+            network_threads: config.num_network_threads.min(cores.saturating_add(1)).max(2),
             blocking_threads: BLOCKING_THREADS,
             http: HttpSettings {
                 address: config.blumfeld_http_address.clone(),

@@ -2,8 +2,9 @@
 //!
 //! The file is opened when it is first used, and created (as a hole of the configured size) when the first
 //! entry comes; a file that was cut to its entries grows again in the same way. Every entry goes to the file at once. A look-up first reads the end of the file, where most
-//! readers are (KAFKA-6432), else it searches blocks whose first entries it remembers. Appends and look-ups
-//! run side by side; whatever takes entries away waits for the look-ups.
+//! readers are (KAFKA-6432), else it searches blocks whose first entries it remembers. Appends, of which there is
+//! one at a time, and look-ups run side by side, also while a write waits for the disk; whatever takes entries away
+//! waits for the look-ups.
 //! Entries lost in a crash are no harm: segments at or above the recovery point are indexed anew.
 
 use std::io;
@@ -196,29 +197,31 @@ impl<E: Entry> IndexFile<E> {
         entry: E,
         accept: impl FnOnce(Option<E>) -> Result<bool, IndexError>,
     ) -> Result<(), IndexError> {
-        let mut state = self.state()?;
-        if !accept(state.last)? {
+        let known = *self.state()?;
+        if !accept(known.last)? {
             return Ok(());
         }
-        if (state.count as u64).saturating_add(1).saturating_mul(E::SIZE as u64) > state.room {
+        if (known.count as u64).saturating_add(1).saturating_mul(E::SIZE as u64) > known.room {
             return Err(IndexError::Full);
         }
-        self.write_entry(&mut state, entry).map_err(|error| self.error(error))
-    }
-
-    fn write_entry(&self, state: &mut State<E>, entry: E) -> io::Result<()> {
-        let handle = if state.exists { self.file.handle()? } else { self.file.create()? };
+        // There is one writer, and nobody else waits while the disk does.
+        self.write_entry(&known, entry).map_err(|error| self.error(error))?;
+        let mut state = lock(&self.state);
         (state.exists, state.dirty) = (true, true);
-        if state.len < state.room {
-            handle.set_len(state.room)?;
-            state.len = state.room;
-        }
-        let bytes = entry.encode();
-        let position = (state.count as u64).saturating_mul(E::SIZE as u64);
-        handle.write_at(bytes.get(..E::SIZE).unwrap_or_default(), position)?;
+        state.len = state.len.max(state.room);
         state.count = state.count.saturating_add(1);
         state.last = Some(entry);
         Ok(())
+    }
+
+    fn write_entry(&self, known: &State<E>, entry: E) -> io::Result<()> {
+        let handle = if known.exists { self.file.handle()? } else { self.file.create()? };
+        if known.len < known.room {
+            handle.set_len(known.room)?;
+        }
+        let bytes = entry.encode();
+        let position = (known.count as u64).saturating_mul(E::SIZE as u64);
+        handle.write_at(bytes.get(..E::SIZE).unwrap_or_default(), position)
     }
 
     /// The last entry for which `holds` is true, and the one after it. `holds` must be true for the entries

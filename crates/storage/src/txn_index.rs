@@ -152,16 +152,21 @@ impl TxnIndex {
 
     /// Adds an aborted transaction; creates the file if there is none.
     pub fn append(&self, txn: &AbortedTxn) -> Result<(), TxnIndexError> {
-        let mut state = self.state()?;
-        if let Some(last) = state.last
+        let (exists, count, last) = {
+            let state = self.state()?;
+            (state.exists, state.count, state.last)
+        };
+        if let Some(last) = last
             && last >= txn.last_offset
         {
             return Err(TxnIndexError::OutOfOrder { offset: txn.last_offset, last });
         }
-        let position = (state.count as u64).saturating_mul(TXN_INDEX_ENTRY_BYTES as u64);
-        let handle = if state.exists { self.file.handle() } else { self.file.create() };
+        let position = (count as u64).saturating_mul(TXN_INDEX_ENTRY_BYTES as u64);
+        // There is one writer, and nobody else waits while the disk does.
+        let handle = if exists { self.file.handle() } else { self.file.create() };
         handle.and_then(|handle| handle.write_at(&encode(txn), position)).map_err(|error| self.io(error))?;
-        state.is_new |= !state.exists;
+        let mut state = lock(&self.state);
+        state.is_new |= !exists;
         state.exists = true;
         state.count = state.count.saturating_add(1);
         state.last = Some(txn.last_offset);

@@ -22,8 +22,13 @@ const TO_HIGH_WATERMARK: i64 = -1;
 /// What is told where there is no low watermark.
 const NO_LOW_WATERMARK: i64 = -1;
 
-/// Handles a DeleteRecords request.
+/// Handles a DeleteRecords request, on a thread that may wait until nobody writes to the logs.
 pub(crate) fn handle(broker: &Arc<Broker>, answer: Answer, request: DeleteRecordsRequest) {
+    let then = broker.clone();
+    broker.run_job(move || delete_all(&then, answer, request));
+}
+
+fn delete_all(broker: &Arc<Broker>, answer: Answer, request: DeleteRecordsRequest) {
     let timeout_ms = i64::from(request.timeout_ms.max(0));
     let mut unfollowed = Vec::new();
     let topics = request.topics.into_iter().enumerate().map(|(at, topic)| {

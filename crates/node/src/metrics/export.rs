@@ -14,6 +14,7 @@ use super::controller;
 use super::replicas;
 use super::replication;
 use super::requests::QUANTILES;
+use crate::append::Lanes;
 use crate::broker::Broker;
 
 pub(super) type Labels = Vec<(&'static str, String)>;
@@ -133,6 +134,11 @@ fn states(broker: &Broker, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
             "kafka_log_logmanager_offlinelogdirectorycount",
             "Failed log directories",
             total(broker.offline_log_dirs()),
+        ),
+        (
+            "blumfeld_stalled_log_directories",
+            "Log directories whose disk holds an append up",
+            total(broker.lanes().map_or(0, Lanes::stalled)),
         ),
     ];
     for (name, help, value) in plain {

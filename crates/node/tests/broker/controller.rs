@@ -19,7 +19,7 @@ use crate::cases_tools::good;
 use crate::harness::{Node, PATIENCE};
 
 /// Waits until `condition` holds; time passes for the broker too.
-fn until(node: &Node, what: &str, condition: impl Fn() -> bool) {
+pub(crate) fn until(node: &Node, what: &str, condition: impl Fn() -> bool) {
     let start = Instant::now();
     while !condition() {
         assert!(start.elapsed() < PATIENCE, "{what} did not come to pass");
@@ -40,7 +40,7 @@ fn state(store: &dyn Store, topic: &str, partition: i32) -> Option<PartitionStat
     Some(PartitionState::decode(data.as_deref()).unwrap())
 }
 
-fn leader(node: &Node, topic: &str) -> Option<i32> {
+pub(crate) fn leader(node: &Node, topic: &str) -> Option<i32> {
     let asked = MetadataRequestTopic { name: Some(Str::from(topic)), ..MetadataRequestTopic::default() };
     let request = MetadataRequest {
         topics: Some(vec![asked]),
@@ -56,12 +56,19 @@ fn write_topic(store: &dyn Store, name: &str, partitions: i32) {
     write_topic_on(store, name, partitions, &[0]);
 }
 
-fn write_topic_on(store: &dyn Store, name: &str, partitions: i32, replicas: &[i32]) {
+pub(crate) fn write_topic_on(store: &dyn Store, name: &str, partitions: i32, replicas: &[i32]) {
     let replicas = PartitionAssignment::of(replicas.iter().copied().map(BrokerId).collect());
     let assignment = (0..partitions).map(|index| (index, replicas.clone()));
     let value = TopicAssignment { topic_id: None, partitions: assignment.collect() }.encode();
     let path = topic::path(&TopicName::from(name));
     Blocking::new(store).create(&path, value, CreateMode::Persistent).unwrap();
+}
+
+/// Lets it look as if broker 1 were there too; it goes with the session of `store`.
+pub(crate) fn register_another(store: &dyn Store) {
+    let (registration, _) = Blocking::new(store).get(&broker::path(BrokerId(0))).unwrap();
+    let registration = Value::from(registration);
+    Blocking::new(store).create(&broker::path(BrokerId(1)), registration, CreateMode::Ephemeral).unwrap();
 }
 
 #[test]
@@ -162,9 +169,7 @@ fn configs_that_are_changed_elsewhere_are_in_force_and_old_notifications_are_rem
 fn a_controller_whose_store_is_gone_gives_the_hand_over_of_its_leaderships_up_and_stops() {
     let node = Node::start(&[("broker.id", "0")]);
     let store = node.store();
-    let (registration, _) = Blocking::new(&store).get(&broker::path(BrokerId(0))).unwrap();
-    let registration = Value::from(registration);
-    Blocking::new(&store).create(&broker::path(BrokerId(1)), registration, CreateMode::Ephemeral).unwrap();
+    register_another(&store);
     write_topic_on(&store, "t", 1, &[0, 1]);
     until(&node, "a leader beside another member", || {
         leader(&node, "t") == Some(0) && state(&store, "t", 0).is_some_and(|state| state.isr.len() == 2)

@@ -16,7 +16,7 @@ use node::call::{Connection, Outcome, Reply};
 use node::clock::{Clock, SystemClock};
 use node::config::{EndPoint, KafkaConfig};
 use node::jobs::Inline;
-use storage::disk::{FileRange, RealDisk};
+use storage::disk::{Disk, FileRange, RealDisk};
 use tempfile::TempDir;
 use wire::api::ApiKey;
 use wire::error_code::ErrorCode;
@@ -68,10 +68,19 @@ impl Node {
         Self::start_on(TempDir::new().unwrap(), settings)
     }
 
+    /// A broker on empty log directories of these names, on a disk of the test's own.
+    pub(crate) fn start_with_disk(disk: Arc<dyn Disk>, names: &[&str]) -> Self {
+        Self::start_full(TempDir::new().unwrap(), disk, names, &[])
+    }
+
     /// A broker on a directory that may hold what an earlier one left.
     pub(crate) fn start_on(dir: TempDir, settings: &[(&str, &str)]) -> Self {
-        let logs = dir.path().join("logs");
-        let mut overrides = vec![("log.dirs".to_owned(), logs.to_string_lossy().into_owned())];
+        Self::start_full(dir, Arc::new(RealDisk), &["logs"], settings)
+    }
+
+    fn start_full(dir: TempDir, disk: Arc<dyn Disk>, names: &[&str], settings: &[(&str, &str)]) -> Self {
+        let logs: Vec<_> = names.iter().map(|name| dir.path().join(name).display().to_string()).collect();
+        let mut overrides = vec![("log.dirs".to_owned(), logs.join(","))];
         overrides.extend(settings.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
         let (config, _) = KafkaConfig::without_file(&overrides).unwrap();
         let endpoints: Vec<EndPoint> = config.listeners.advertised.clone();
@@ -84,7 +93,7 @@ impl Node {
             store: gate.clone(),
             store_events,
             clock: clock.clone(),
-            disk: Arc::new(RealDisk),
+            disk,
             executor: Arc::new(Inline),
             endpoints,
             seed: 7,

@@ -28,4 +28,5 @@ mod pair;
 mod peers;
 mod records;
 mod replication;
+mod stalls;
 mod topics;

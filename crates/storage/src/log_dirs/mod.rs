@@ -203,6 +203,11 @@ impl LogDirs {
         self.dirs.iter().filter(|dir| dir.health.is_online()).cloned().collect()
     }
 
+    /// The state of each directory, in the order of `log.dirs`.
+    pub fn healths(&self) -> Vec<Arc<DirHealth>> {
+        self.dirs.iter().map(|dir| dir.health.clone()).collect()
+    }
+
     /// How many directories are offline.
     pub fn offline_count(&self) -> usize {
         self.dirs.iter().filter(|dir| !dir.health.is_online()).count()

@@ -1,9 +1,11 @@
 //! Forgetting producers that have been silent for long (KIP-854).
 
+use std::sync::atomic::Ordering;
+
 use wire::types::{Millis, Now};
 
 use super::PartitionLog;
-use crate::sync::lock;
+use crate::sync::{lock, try_lock};
 
 impl PartitionLog {
     /// Drops the producers that wrote nothing for `expiration` (`producer.id.expiration.ms`) and have no open
@@ -12,8 +14,13 @@ impl PartitionLog {
         lock(&self.writer).producers.expire(now.wall_ms, expiration)
     }
 
-    /// How many producers are known.
+    /// How many producers are known, or were when nobody was writing last: who counts does not wait for the disk.
     pub fn producer_count(&self) -> usize {
-        lock(&self.writer).producers.len()
+        let Some(writer) = try_lock(&self.writer) else {
+            return self.producers_counted.load(Ordering::Relaxed);
+        };
+        let count = writer.producers.len();
+        self.producers_counted.store(count, Ordering::Relaxed);
+        count
     }
 }

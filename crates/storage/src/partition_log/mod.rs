@@ -32,6 +32,7 @@ mod truncate;
 
 use std::fmt;
 use std::path::Path;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, OnceLock, RwLock, Weak};
 
 use kernel::producer::ProducerStates;
@@ -78,6 +79,8 @@ pub struct PartitionLog {
     /// All segments by rising base offset; never empty. The last one is active.
     segments: RwLock<Vec<Arc<Segment>>>,
     writer: Mutex<Writer>,
+    /// How many producers there were at the last count.
+    producers_counted: AtomicUsize,
     /// The leader epochs, changed by the writer.
     epochs: SharedEpochs,
     /// Held during a flush, so that no flush reports files as durable that another is still syncing.

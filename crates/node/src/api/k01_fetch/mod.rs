@@ -26,6 +26,18 @@ pub(crate) fn handle(broker: &Arc<Broker>, answer: Answer, request: FetchRequest
         Planned::Fetch(plan) => plan,
         Planned::Refused(error) => return respond::refuse(answer, error),
     };
+    // What a follower has moves the high watermark, for which a log must not be written to just now.
+    if let Some(lanes) = broker.lanes().filter(|_| plan.is_from_follower()) {
+        let Some(_inline) = lanes.enter_for_any() else {
+            let then = broker.clone();
+            return lanes.run_apart(Box::new(move || serve(&then, answer, plan)));
+        };
+        return serve(broker, answer, plan);
+    }
+    serve(broker, answer, plan);
+}
+
+fn serve(broker: &Arc<Broker>, answer: Answer, plan: Plan) {
     let found = read::read(broker, &plan);
     read::note_progress(broker, &plan, &found);
     if found.satisfies(&plan) || plan.max_wait_ms <= 0 {

@@ -133,7 +133,12 @@ fn key_of(broker: &Broker, partition: &Partition) -> Option<Key> {
 fn serve(broker: &Arc<Broker>, fetchers: impl IntoIterator<Item = Arc<ReplicaFetcher>>) {
     for fetcher in fetchers {
         let then = broker.clone();
-        broker.run_job(move || fetcher.serve(&then));
+        let work = move || fetcher.serve(&then);
+        match broker.lanes() {
+            // A fetcher that a stalled disk has caught must not hold up the other work of the broker.
+            Some(lanes) => lanes.run_apart(Box::new(work)),
+            None => broker.run_job(work),
+        }
     }
 }
 

@@ -13,6 +13,7 @@ mod recover;
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, OnceLock, RwLock};
 
 use kernel::epochs::EpochHistory;
@@ -190,6 +191,7 @@ impl PartitionLog {
             published: Published::new(positions, end),
             segments: RwLock::new(segments),
             writer: Mutex::new(writer),
+            producers_counted: AtomicUsize::new(0),
             epochs,
             flushing: Mutex::new(()),
             failure: OnceLock::new(),
