@@ -30,23 +30,29 @@ pub(crate) fn measure(contender: &mut Contender, effort: Effort, figures: &mut F
     calls::create_topic(&contender.address(), topic, 1, &[("file.delete.delay.ms", "0")])?;
     let batch = Draft::of_values(now_ms(), &[&[b'x'; 1024]]).build();
     let frame = load::encode(PRODUCE_VERSION, &calls::produce_request(topic, 0, batch, 1))?;
-    let mut samples = run(&contender.address(), &frame, RATE_PER_SECOND * effort.latency_seconds)?;
+    let requests = RATE_PER_SECOND * effort.latency_seconds;
+    let mut samples = run(&contender.address(), &frame, RATE_PER_SECOND, requests)?;
     samples.sort_unstable();
     for (share, row) in ROWS {
-        let index = (samples.len() as f64 * share) as usize;
-        let sample = samples.get(index.min(samples.len().saturating_sub(1))).context("no samples")?;
+        let sample = quantile(&samples, share).context("no samples")?;
         figures.add(row, contender.kind(), sample.as_secs_f64() * 1e3);
     }
     calls::delete_topic(&contender.address(), topic)
 }
 
+/// The sample below which this share of them lies; they must be sorted.
+pub(crate) fn quantile(samples: &[Duration], share: f64) -> Option<Duration> {
+    let index = (samples.len() as f64 * share) as usize;
+    samples.get(index.min(samples.len().saturating_sub(1))).copied()
+}
+
 /// Sends on schedule whatever the answers do, so that a stall is paid by every request that it holds up.
-fn run(address: &str, frame: &[u8], requests: u64) -> Result<Vec<Duration>> {
+pub(crate) fn run(address: &str, frame: &[u8], rate_per_second: u64, requests: u64) -> Result<Vec<Duration>> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_nodelay(true)?;
     let mut reader = stream.try_clone()?;
     let (sent_at, sent) = mpsc::channel::<Instant>();
-    let gap = Duration::from_micros(1_000_000 / RATE_PER_SECOND);
+    let gap = Duration::from_micros(1_000_000 / rate_per_second);
     thread::scope(|scope| {
         let answers = scope.spawn(move || -> Result<Vec<Duration>> {
             let (mut samples, mut body) = (Vec::new(), Vec::new());

@@ -63,11 +63,17 @@ pub(crate) fn produced(body: &[u8]) -> Result<()> {
 
 /// Sends every plan over a connection of its own, all at once.
 pub(crate) fn replay(address: &str, plans: &[Plan], judge: Judge) -> Result<Moved> {
+    let plans: Vec<_> = plans.iter().map(|plan| (address.to_owned(), plan.clone())).collect();
+    replay_at(&plans, judge)
+}
+
+/// As [`replay`], each plan at an address of its own.
+pub(crate) fn replay_at(plans: &[(String, Plan)], judge: Judge) -> Result<Moved> {
     let barrier = Barrier::new(plans.len() + 1);
     thread::scope(|scope| {
         let workers: Vec<_> = plans
             .iter()
-            .map(|plan| {
+            .map(|(address, plan)| {
                 let barrier = &barrier;
                 scope.spawn(move || {
                     let stream = TcpStream::connect(address);
@@ -84,7 +90,7 @@ pub(crate) fn replay(address: &str, plans: &[Plan], judge: Judge) -> Result<Move
             moved.received += received;
         }
         moved.seconds = start.elapsed().as_secs_f64();
-        moved.requests = plans.iter().map(|plan| plan.requests).sum();
+        moved.requests = plans.iter().map(|(_, plan)| plan.requests).sum();
         Ok(moved)
     })
 }

@@ -3,8 +3,9 @@
 //! Absolute figures of one machine drift by a factor of two, so what counts are ratios of medians over
 //! alternating runs. Load comes from requests that were encoded once and are sent again over raw sockets, so
 //! that the broker is measured and not the client. Kafka runs with the flags of its own start script and is
-//! warmed up first.
+//! warmed up first. Parts can be asked for by name: `throughput`, `latency`, `startup`, `partitions`, `cluster`.
 
+mod cluster;
 mod contender;
 mod figures;
 mod latency;
@@ -34,12 +35,26 @@ pub(crate) struct Effort {
     warm_up: u64,
     /// Partitions of the large topic.
     partitions: i32,
+    /// The part of a cluster's very many partitions: one of so many.
+    one_of: i32,
 }
 
-const FULL: Effort =
-    Effort { rounds: 5, volume: 1 << 30, latency_seconds: 20, warm_up: 2 << 30, partitions: 2_000 };
-const QUICK: Effort =
-    Effort { rounds: 1, volume: 256 << 20, latency_seconds: 4, warm_up: 512 << 20, partitions: 2_000 };
+const FULL: Effort = Effort {
+    rounds: 5,
+    volume: 1 << 30,
+    latency_seconds: 20,
+    warm_up: 2 << 30,
+    partitions: 2_000,
+    one_of: 1,
+};
+const QUICK: Effort = Effort {
+    rounds: 1,
+    volume: 256 << 20,
+    latency_seconds: 4,
+    warm_up: 512 << 20,
+    partitions: 2_000,
+    one_of: 10,
+};
 
 fn main() -> ExitCode {
     match run() {
@@ -64,6 +79,7 @@ fn run() -> Result<()> {
             "latency" => only.push(Part::Latency),
             "startup" => only.push(Part::Startup),
             "partitions" => only.push(Part::Partitions),
+            "cluster" => only.push(Part::Cluster),
             other => bail!("unknown argument {other:?}"),
         }
     }
@@ -73,8 +89,14 @@ fn run() -> Result<()> {
         side_by_side(&kinds, effort, &wanted, &mut figures)?;
     }
     if wanted(Part::Partitions) {
+        let mut kept = Vec::new();
         for kind in &kinds {
-            partitions::measure(*kind, effort, &mut figures)?;
+            partitions::measure(*kind, effort, &mut figures, &mut kept)?;
+        }
+    }
+    if wanted(Part::Cluster) {
+        for kind in &kinds {
+            cluster::measure(*kind, effort, &mut figures)?;
         }
     }
     print!("{}", figures.report());
@@ -87,6 +109,7 @@ enum Part {
     Latency,
     Startup,
     Partitions,
+    Cluster,
 }
 
 /// Everything that runs on one pair of brokers, scenario by scenario in turn.

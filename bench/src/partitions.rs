@@ -9,6 +9,7 @@ use interop::broker::{Broker, Kind};
 use interop::calls::{self, NOT_YET};
 use interop::raw::Connection;
 use interop::wait;
+use interop::zookeeper::ZookeeperClient;
 use kafka_protocol::messages::ProduceRequest;
 use kafka_protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
 
@@ -31,17 +32,23 @@ const CLEAN: Row = row("2,000 partitions: clean restart to the first ack", Goal:
 const KILLED_FIRST: Row = row("2,000 partitions: after kill -9 to the first ack", Goal::AtMost(0.2));
 const KILLED_ALL: Row = row("2,000 partitions: after kill -9 to acks of all", Goal::AtMost(1.0));
 
-/// All figures of one broker, on a fresh folder each round.
-pub(crate) fn measure(kind: Kind, effort: Effort, figures: &mut Figures) -> Result<()> {
+/// All figures of one broker, on a fresh folder each round. The brokers are stopped and added to `kept`: the files of a
+/// removed folder, which a file system remembers for minutes, would make the next round's creations slow.
+pub(crate) fn measure(
+    kind: Kind,
+    effort: Effort,
+    figures: &mut Figures,
+    kept: &mut Vec<Broker>,
+) -> Result<()> {
     // Kafka's take a minute each and differ by far more than their noise.
     let rounds = if kind == Kind::Kafka { 1 } else { effort.rounds.max(3) };
     for _ in 0..rounds {
-        round(kind, effort, figures)?;
+        kept.push(round(kind, effort, figures)?);
     }
     Ok(())
 }
 
-fn round(kind: Kind, effort: Effort, figures: &mut Figures) -> Result<()> {
+fn round(kind: Kind, effort: Effort, figures: &mut Figures) -> Result<Broker> {
     let mut broker = Broker::start(kind, contender::options())?;
     let address = broker.bootstrap();
     let start = Instant::now();
@@ -55,11 +62,24 @@ fn round(kind: Kind, effort: Effort, figures: &mut Figures) -> Result<()> {
     produce_to_all(&address, effort.partitions)?;
 
     broker.kill()?;
+    if kind == Kind::Kafka {
+        forget(&broker)?;
+    }
     let start = Instant::now();
     let seconds = startup::start_until_ack(&mut broker, TOPIC, start)?;
     figures.add(KILLED_FIRST, kind, seconds);
     produce_to_all(&address, effort.partitions)?;
     figures.add(KILLED_ALL, kind, start.elapsed().as_secs_f64());
+    broker.stop()?;
+    Ok(broker)
+}
+
+/// Takes a dead broker out of ZooKeeper: it would neither start nor get leaders before its old session has ended, and that
+/// is not measured here.
+fn forget(broker: &Broker) -> Result<()> {
+    let mut client = ZookeeperClient::connect(&broker.zookeeper()?.address())?;
+    client.delete(&format!("/brokers/ids/{}", broker.id()))?;
+    client.delete("/controller")?;
     Ok(())
 }
 

@@ -162,7 +162,7 @@ fn fresh_topic(contender: &Contender, topic: &str) -> Result<()> {
 }
 
 /// As many records of `record` bytes as a batch of `batch` bytes takes.
-fn batch_of(record: usize, batch: usize) -> Bytes {
+pub(crate) fn batch_of(record: usize, batch: usize) -> Bytes {
     let value: Vec<u8> = (0..record).map(|i| u8::try_from(i * 7 % 251).unwrap_or(0)).collect();
     Draft::of_values(now_ms(), &vec![value.as_slice(); records_in(record, batch)]).build()
 }
