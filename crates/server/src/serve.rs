@@ -74,10 +74,11 @@ where
     run_all(nodes, say)
 }
 
-fn start<O>(config: KafkaConfig, bound: &[Bound], open: O) -> Result<Arc<dyn Node>, String>
+fn start<O>(mut config: KafkaConfig, bound: &[Bound], open: O) -> Result<Arc<dyn Node>, String>
 where
     O: FnOnce(&KafkaConfig, EventSink) -> Result<OpenStore, String>,
 {
+    config.prefer_recovery_threads(std::thread::available_parallelism().map_or(1, usize::from));
     let store_events = Arc::new(StoreEvents::default());
     let OpenStore { store, membership, held } = open(&config, store_events.sink())?;
     let pool = Pool::start("jobs", JOB_THREADS, JOB_QUEUE).map_err(|error| error.to_string())?;

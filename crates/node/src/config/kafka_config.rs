@@ -95,6 +95,14 @@ const EMBEDDED: [(&str, &str); 3] = [
 ];
 
 impl KafkaConfig {
+    /// Lets so many threads load and flush the logs of a directory, unless `num.recovery.threads.per.data.dir` is set.
+    /// Kafka's default of one spares disks that seek; whoever has such disks says so.
+    pub fn prefer_recovery_threads(&mut self, threads: usize) {
+        if !self.values().is_given("num.recovery.threads.per.data.dir") {
+            self.keys.num_recovery_threads_per_data_dir = threads;
+        }
+    }
+
     /// The configuration of a file, with `overrides` on top. An absent `zookeeper.connect` means the embedded
     /// metadata store.
     ///
@@ -207,6 +215,18 @@ mod tests {
         assert_eq!((config.offsets_topic_replication_factor, config.transaction_state_log_min_isr), (1, 1));
         assert!(config.uses_embedded_store());
         assert_eq!(warnings, []);
+    }
+
+    #[test]
+    fn the_threads_of_recovery_are_the_machines_unless_they_are_set() {
+        let (mut config, _) = KafkaConfig::without_file(&[]).unwrap();
+        assert_eq!(config.num_recovery_threads_per_data_dir, 1);
+        config.prefer_recovery_threads(4);
+        assert_eq!(config.num_recovery_threads_per_data_dir, 4);
+        let set = [pair("num.recovery.threads.per.data.dir", "1")];
+        let (mut config, _) = KafkaConfig::without_file(&set).unwrap();
+        config.prefer_recovery_threads(4);
+        assert_eq!(config.num_recovery_threads_per_data_dir, 1);
     }
 
     #[test]
