@@ -5,6 +5,7 @@ mod api;
 mod append;
 pub mod broker;
 pub mod call;
+mod check;
 pub mod clock;
 pub mod config;
 mod control;

@@ -185,6 +185,18 @@ impl Partition {
         &self.meters
     }
 
+    /// Panics if the positions of the log are not in order (L1), or an invariant of the leader does not hold.
+    pub(crate) fn check(&self) {
+        let it = self.log.positions();
+        let in_order = it.log_start <= it.last_stable
+            && it.last_stable <= it.high_watermark
+            && it.high_watermark <= it.log_end;
+        assert!(in_order && it.recovery_point <= it.log_end, "L1: {}: {it:?}", self.name);
+        if let State::Leader(leading) = &*self.state() {
+            leading.machine().check();
+        }
+    }
+
     /// The present role.
     pub(crate) fn role(&self) -> Role {
         if self.is_dir_online() { self.state().role() } else { Role::Offline }

@@ -15,7 +15,7 @@ const BELOW: [(&str, &[&str]); 9] = [
     ("node", &["kernel", "storage", "metadata"]),
     ("server", &["node", "net", "metadata"]),
     ("blumfeld", &["server", "node", "net", "metadata", "storage", "kernel", "wire"]),
-    ("sim", &["node"]),
+    ("sim", &["node", "metadata", "storage", "kernel", "wire"]),
 ];
 
 /// Crates that must stay synchronous.

@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use metadata::store::{Op, Request, Response, Value};
+use metadata::store::{Op, OpError, Request, Response, StoreError, Value};
 use metadata::znode::producer_id_block::{self, ProducerIdBlock};
 use wire::error_code::ErrorCode;
 use wire::messages::{AllocateProducerIdsRequest, AllocateProducerIdsResponse};
@@ -16,6 +16,8 @@ use crate::peers::{Channel, Purpose};
 
 /// How many requests may wait for a block.
 const MAX_WAITING: usize = 10_000;
+/// How often a broker tries to take a block that others want too; each time one of them has got one.
+const MAX_TRIES: u32 = 100;
 
 type Taker = Box<dyn FnOnce(Result<i64, ErrorCode>) + Send>;
 
@@ -73,7 +75,7 @@ fn reserve(broker: &Arc<Broker>) {
     if broker.config().inter_broker_protocol_version.allocate_producer_ids_supported() {
         ask_controller(broker);
     } else {
-        reserve_by_itself(broker);
+        reserve_by_itself(broker, 1);
     }
 }
 
@@ -103,19 +105,20 @@ fn block(response: &AllocateProducerIdsResponse) -> Result<(i64, i64), String> {
     }
 }
 
-fn reserve_by_itself(broker: &Arc<Broker>) {
+/// Takes the block behind the latest. When another broker took it first, or nobody knows, the next one is tried.
+fn reserve_by_itself(broker: &Arc<Broker>, tries: u32) {
     let then = broker.clone();
     broker.store().submit(
         Request::get(producer_id_block::PATH),
         Box::new(move |answer| match answer {
-            Ok(Response::Data { data, stat }) => write_block(&then, data.as_deref(), stat.version),
+            Ok(Response::Data { data, stat }) => write_block(&then, data.as_deref(), stat.version, tries),
             Ok(_) => finish(&then, Err("the store answered what was not asked".to_owned())),
             Err(error) => finish(&then, Err(error.to_string())),
         }),
     );
 }
 
-fn write_block(broker: &Arc<Broker>, current: Option<&[u8]>, version: i32) {
+fn write_block(broker: &Arc<Broker>, current: Option<&[u8]>, version: i32, tries: u32) {
     let latest = match ProducerIdBlock::decode(current) {
         Ok(latest) => latest,
         Err(error) => {
@@ -131,10 +134,18 @@ fn write_block(broker: &Arc<Broker>, current: Option<&[u8]>, version: i32) {
     let then = broker.clone();
     broker.store().submit(
         Request::Write(Op::set(producer_id_block::PATH, Value::from(block.encode()), Some(version))),
-        Box::new(move |answer| {
-            finish(&then, answer.map(|_| (first, end)).map_err(|error| error.to_string()))
+        Box::new(move |answer| match answer {
+            Ok(_) => finish(&then, Ok((first, end))),
+            Err(error) if tries < MAX_TRIES && is_open(&error) => reserve_by_itself(&then, tries + 1),
+            Err(error) => finish(&then, Err(error.to_string())),
         }),
     );
+}
+
+/// Whether another try may succeed: another broker was quicker, or the answer is lost. A block that was reserved after all
+/// is never used.
+fn is_open(error: &StoreError) -> bool {
+    matches!(error, StoreError::Op(OpError::BadVersion) | StoreError::ConnectionLoss)
 }
 
 fn finish(broker: &Arc<Broker>, block: Result<(i64, i64), String>) {
@@ -145,7 +156,7 @@ fn finish(broker: &Arc<Broker>, block: Result<(i64, i64), String>) {
         Ok((first, end)) => (state.next, state.end) = (first, end),
         Err(error) => {
             drop(state);
-            tracing::error!(%error, "no producer ids could be reserved");
+            tracing::warn!(%error, "no producer ids could be reserved; producers ask again");
             for taker in waiting {
                 taker(Err(ErrorCode::CoordinatorLoadInProgress));
             }

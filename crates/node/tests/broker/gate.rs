@@ -1,8 +1,11 @@
 //! A gate before the broker's store: a test may hold what the broker asks, and let it go.
 
 use std::sync::Mutex;
+use std::time::Instant;
 
 use metadata::store::{Done, Request, SessionId, Store};
+
+use crate::harness::PATIENCE;
 
 /// The store behind the gate, which stands open at first.
 pub(crate) struct Gate<S> {
@@ -18,6 +21,30 @@ impl<S: Store> Gate<S> {
     /// Holds what comes from now on.
     pub(crate) fn hold(&self) {
         self.held.lock().unwrap().get_or_insert_default();
+    }
+
+    /// Lets one request through, the first that is held, as soon as there is one; those behind it are held on.
+    pub(crate) fn let_one_through(&self) {
+        let deadline = Instant::now() + PATIENCE;
+        let first = loop {
+            let mut held = self.held.lock().unwrap();
+            let held = held.as_mut().unwrap();
+            if !held.is_empty() {
+                break held.remove(0);
+            }
+            assert!(Instant::now() < deadline, "nothing comes to the gate");
+            std::thread::yield_now();
+        };
+        self.store.submit(first.0, first.1);
+    }
+
+    /// Waits until a request is held.
+    pub(crate) fn wait_for_one(&self) {
+        let deadline = Instant::now() + PATIENCE;
+        while self.held.lock().unwrap().as_ref().is_none_or(Vec::is_empty) {
+            assert!(Instant::now() < deadline, "nothing comes to the gate");
+            std::thread::yield_now();
+        }
     }
 
     /// Lets go of what was held and of what comes from now on.

@@ -26,6 +26,7 @@ mod gate;
 mod harness;
 mod pair;
 mod peers;
+mod producer_ids;
 mod records;
 mod replication;
 mod stalls;

@@ -38,6 +38,11 @@ impl AlterPartitions {
         }
     }
 
+    /// Panics if an invariant does not hold ([`Broker::check`]).
+    pub(crate) fn check(&self) {
+        self.sender().check();
+    }
+
     fn sender(&self) -> MutexGuard<'_, AlterPartition> {
         self.sender.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -47,6 +47,11 @@ impl Channels {
         self.lock().values().all(|line| line.machine.deadline().is_none())
     }
 
+    /// Panics if an invariant of a channel does not hold.
+    pub(super) fn check(&self) {
+        self.lock().values().for_each(|line| line.machine.check());
+    }
+
     fn lock(&self) -> MutexGuard<'_, BTreeMap<BrokerId, Line>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -115,6 +115,12 @@ impl ControllerDriver {
         deletions.queued.contains(topic) && !deletions.ineligible.contains(topic)
     }
 
+    /// Panics if an invariant does not hold ([`Broker::check`]).
+    pub(crate) fn check(&self) {
+        lock(&self.machine).check();
+        self.channels.check();
+    }
+
     /// How many control requests wait for each broker.
     pub(crate) fn queue_sizes(&self) -> BTreeMap<BrokerId, usize> {
         self.channels.queue_sizes()

@@ -156,6 +156,11 @@ impl Fetchers {
         }
     }
 
+    /// Panics if an invariant does not hold ([`Broker::check`]).
+    pub(crate) fn check(&self) {
+        self.lock().fetchers.values().for_each(|fetcher| fetcher.check());
+    }
+
     /// How many partitions nobody fetches any more, because they failed.
     pub(crate) fn failed_count(&self) -> usize {
         self.lock().failed.len()

@@ -122,6 +122,11 @@ impl ReplicaFetcher {
         !inbox.served && inbox.inputs.is_empty() && self.held().machine.is_empty()
     }
 
+    /// Panics if an invariant of the machine does not hold.
+    pub(super) fn check(&self) {
+        self.held().machine.check();
+    }
+
     /// What it has done.
     pub(super) fn report(&self, now: Now) -> FetcherReport {
         let held = self.held();

@@ -1,0 +1,54 @@
+//! The log: what an operator is told must have a reason, and states that a cluster goes through are counted where the
+//! controller tells of them.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use tracing::Level;
+
+use crate::world::World;
+
+/// What may be told as an error while things go wrong: a part of the line, and why it is right to say it.
+const REASONS: [(&str, &str); 3] = [
+    ("the leader is not alive", "the partition has no leader, or it died before the others were told"),
+    ("no replica may become leader", "no in-sync replica is alive, and the election is clean"),
+    ("the session has expired", "what was asked for in the middle of a session's end is refused"),
+];
+
+/// See the module's text.
+#[derive(Debug, Default)]
+pub(crate) struct LogJudge(Mutex<BTreeMap<String, u64>>);
+
+impl LogJudge {
+    /// Something was logged. State changes of the controller are those that `is_state_change`.
+    pub(crate) fn logged(
+        &self,
+        world: &World,
+        level: Level,
+        is_state_change: bool,
+        message: &str,
+        fields: &str,
+    ) {
+        if is_state_change && level == Level::TRACE {
+            self.count(message);
+        }
+        let must_not = if world.plan.with_faults { Level::ERROR } else { Level::WARN };
+        let has_reason = |(part, _): &(&str, &str)| message.contains(part) || fields.contains(part);
+        if level <= must_not && !(world.plan.with_faults && REASONS.iter().any(has_reason)) {
+            world.findings.add(world, format!("{level} is logged without a reason: {message}"));
+        }
+    }
+
+    /// `replica 1 of topic-0: Online -> Offline`, or `partition topic-0: New -> Online`.
+    fn count(&self, message: &str) {
+        let kind = message.split(' ').next().unwrap_or_default();
+        let Some((_, to)) = message.rsplit_once(" -> ") else { return };
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *counts.entry(format!("{kind} {to}")).or_default() += 1;
+    }
+
+    /// How often each state was entered.
+    pub(crate) fn counts(&self) -> BTreeMap<String, u64> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}

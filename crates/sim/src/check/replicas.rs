@@ -1,0 +1,120 @@
+//! The logs on the disks: two replicas that hold the same batch of the same epoch hold the same batches below it.
+
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use storage::disk::crash::CrashDisk;
+use storage::disk::{Disk, OpenOptions};
+use wire::batch::batches;
+use wire::types::{BrokerId, TopicPartition};
+
+use super::rest;
+use crate::trace::Digest;
+use crate::world::World;
+
+/// A batch as it lies on a disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Lying {
+    pub(crate) base: i64,
+    pub(crate) last: i64,
+    pub(crate) epoch: i32,
+    /// The digest of all of its bytes.
+    pub(crate) digest: u64,
+}
+
+/// Compares the replicas of all partitions, as they lie now.
+pub(crate) fn judge(world: &World) {
+    for (partition, replicas) in rest::partitions(world) {
+        // What a lost power left is no log until its broker has started on it.
+        let whole = replicas.iter().filter(|id| world.node(**id).lock().is_same_boot);
+        let logs: Vec<(BrokerId, Vec<Lying>)> =
+            whole.map(|id| (*id, read(&world.node(*id).disk(), &partition))).collect();
+        for (at, (first, of_first)) in logs.iter().enumerate() {
+            for (second, of_second) in logs.iter().skip(at + 1) {
+                if let Some((one, other)) = disagreement(of_first, of_second) {
+                    let finding = format!(
+                        "{partition}: brokers {first} and {second} agree later, but hold {one:?} and {other:?}"
+                    );
+                    world.findings.add(world, finding);
+                }
+            }
+        }
+    }
+}
+
+/// At rest the replicas of a partition are the same.
+pub(crate) fn judge_at_rest(world: &World) {
+    for (partition, replicas) in rest::partitions(world) {
+        let logs: Vec<_> = replicas.iter().map(|id| read(&world.node(*id).disk(), &partition)).collect();
+        let ends: Vec<_> = logs.iter().map(|log| log.last().map_or(0, |batch| batch.last + 1)).collect();
+        if ends.windows(2).any(|pair| pair[0] != pair[1]) {
+            world
+                .findings
+                .add(world, format!("{partition}: the logs end at {ends:?} in {replicas:?} at rest"));
+        } else if logs.windows(2).any(|pair| pair[0].last() != pair[1].last()) {
+            world
+                .findings
+                .add(world, format!("{partition}: the logs of {replicas:?} end differently at rest"));
+        }
+    }
+}
+
+/// Two batches at the same place that differ although a later one is the same in both.
+fn disagreement(one: &[Lying], other: &[Lying]) -> Option<(Lying, Lying)> {
+    let start = one.first()?.base.max(other.first()?.base);
+    let mut ones = one.iter().filter(|batch| batch.base >= start);
+    let mut others = other.iter().filter(|batch| batch.base >= start);
+    let mut differing = None;
+    let (mut a, mut b) = (ones.next(), others.next());
+    while let (Some(first), Some(second)) = (a, b) {
+        if first.base == second.base {
+            if differing.is_none() && first != second {
+                differing = Some((*first, *second));
+                if first.epoch == second.epoch && first.last == second.last {
+                    // The same place in the same epoch, and not the same batch.
+                    return differing;
+                }
+            } else if differing.is_some() && first == second {
+                return differing;
+            }
+            (a, b) = (ones.next(), others.next());
+        } else if first.base < second.base {
+            differing = differing.or(Some((*first, *second)));
+            a = ones.next();
+        } else {
+            differing = differing.or(Some((*first, *second)));
+            b = others.next();
+        }
+    }
+    None
+}
+
+/// The batches of a replica, in order, up to the first that is not whole. Nothing if there is no such replica.
+pub(crate) fn read(disk: &CrashDisk, partition: &TopicPartition) -> Vec<Lying> {
+    let dir = PathBuf::from(format!("/data/{}-{}", partition.topic, partition.partition));
+    let Ok(entries) = disk.list_dir(&dir) else { return Vec::new() };
+    let mut lying: Vec<Lying> = Vec::new();
+    for entry in entries.iter().filter(|entry| entry.name.ends_with(".log")) {
+        let Some(bytes) = bytes_of(disk, &dir.join(&entry.name)) else { return lying };
+        for batch in batches(bytes) {
+            let Ok(batch) = batch else { return lying };
+            if batch.verify_crc().is_err() {
+                return lying;
+            }
+            lying.push(Lying {
+                base: batch.header.base_offset.0,
+                last: batch.header.last_offset().0,
+                epoch: batch.header.partition_leader_epoch.0,
+                digest: Digest::of(&batch.bytes),
+            });
+        }
+    }
+    lying
+}
+
+fn bytes_of(disk: &CrashDisk, path: &Path) -> Option<Bytes> {
+    let file = disk.open(path, OpenOptions::READ).ok()?;
+    let mut bytes = vec![0; usize::try_from(file.len().ok()?).ok()?];
+    file.read_exact_at(&mut bytes, 0).ok()?;
+    Some(Bytes::from(bytes))
+}

@@ -1,0 +1,121 @@
+//! Many runs: several at a time, and what they come to together.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc;
+
+use crate::plan::Plan;
+use crate::report::Report;
+use crate::run::run;
+use crate::world::{Fault, KINDS};
+
+/// The states that runs must go through, as the controller names them.
+const STATES: [&str; 11] = [
+    "partition NewPartition",
+    "partition OnlinePartition",
+    "partition OfflinePartition",
+    "partition NonExistentPartition",
+    "replica NewReplica",
+    "replica OnlineReplica",
+    "replica OfflineReplica",
+    "replica ReplicaDeletionStarted",
+    "replica ReplicaDeletionSuccessful",
+    "replica ReplicaDeletionIneligible",
+    "replica NonExistentReplica",
+];
+
+/// Runs `plans`, `at_once` at a time, each from beginning to end in one thread. `done` is told of each in the order of the
+/// plans; when it returns false no more are begun.
+pub fn run_all(plans: &[Plan], at_once: usize, mut done: impl FnMut(Report) -> bool) {
+    let next = AtomicUsize::new(0);
+    let is_over = AtomicBool::new(false);
+    let (sender, reports) = mpsc::sync_channel(at_once.max(1));
+    std::thread::scope(|scope| {
+        for _ in 0..at_once.max(1) {
+            let (sender, next, is_over) = (sender.clone(), &next, &is_over);
+            scope.spawn(move || {
+                while !is_over.load(Ordering::Relaxed) {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(plan) = plans.get(at) else { return };
+                    if sender.send((at, run(plan))).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(sender);
+        let (mut early, mut told) = (BTreeMap::new(), 0);
+        for (at, report) in reports {
+            early.insert(at, report);
+            while let Some(report) = early.remove(&told) {
+                told += 1;
+                if !is_over.load(Ordering::Relaxed) && !done(report) {
+                    is_over.store(true, Ordering::Relaxed);
+                }
+            }
+        }
+    });
+}
+
+/// What runs come to together.
+#[derive(Clone, Debug, Default)]
+pub struct Total {
+    runs: u64,
+    failed: u64,
+    faults: BTreeMap<Fault, u64>,
+    states: BTreeMap<String, u64>,
+    done: BTreeMap<&'static str, u64>,
+}
+
+impl Total {
+    /// Adds a run.
+    pub fn add(&mut self, report: &Report) {
+        self.runs += 1;
+        self.failed += u64::from(!report.findings.is_empty());
+        for (fault, count) in &report.faults {
+            *self.faults.entry(*fault).or_default() += count;
+        }
+        for (state, count) in &report.states {
+            *self.states.entry(state.clone()).or_default() += count;
+        }
+        for (what, count) in &report.done {
+            *self.done.entry(what).or_default() += count;
+        }
+    }
+
+    /// How many runs there were.
+    #[must_use]
+    pub fn runs(&self) -> u64 {
+        self.runs
+    }
+
+    /// How many of them found something.
+    #[must_use]
+    pub fn failed(&self) -> u64 {
+        self.failed
+    }
+
+    /// The kinds of faults and the states that no run had.
+    #[must_use]
+    pub fn missing(&self) -> Vec<String> {
+        let faults = KINDS.iter().filter(|kind| !self.faults.contains_key(kind)).map(ToString::to_string);
+        let states = STATES.iter().filter(|state| !self.states.contains_key(**state));
+        faults.chain(states.map(|state| (*state).to_owned())).collect()
+    }
+}
+
+impl fmt::Display for Total {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (fault, count) in &self.faults {
+            writeln!(f, "{count:>10} {fault}")?;
+        }
+        for (state, count) in &self.states {
+            writeln!(f, "{count:>10} {state}")?;
+        }
+        for (what, count) in &self.done {
+            writeln!(f, "{count:>10} {what}")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,98 @@
+//! The topics of a run, and what clients make of them.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// What may be expected of a topic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Kind {
+    /// Three replicas, two of them in sync for a write, clean elections: what is confirmed stays.
+    Safe,
+    /// Two replicas, one of them in sync for a write, clean elections.
+    Pair,
+    /// Three replicas, unclean elections: availability first.
+    Unclean,
+    /// As safe as any, for a while.
+    Doomed,
+}
+
+impl Kind {
+    /// The number of replicas.
+    pub(crate) fn replicas(self) -> i16 {
+        if self == Self::Pair { 2 } else { 3 }
+    }
+
+    /// What is set on it.
+    pub(crate) fn configs(self) -> Vec<(&'static str, &'static str)> {
+        match self {
+            Self::Safe | Self::Doomed => vec![("min.insync.replicas", "2")],
+            Self::Pair => Vec::new(),
+            Self::Unclean => vec![("unclean.leader.election.enable", "true")],
+        }
+    }
+
+    /// Whether what was confirmed or read once stays.
+    pub(crate) fn is_clean(self) -> bool {
+        self != Self::Unclean
+    }
+}
+
+/// How far a topic is, as its clients know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// Its creation was asked for.
+    Wanted,
+    /// It is there.
+    There,
+    /// Its deletion was asked for.
+    Leaving,
+    /// It is gone.
+    Gone,
+}
+
+/// A topic.
+#[derive(Clone, Debug)]
+pub(crate) struct Topic {
+    pub(crate) name: String,
+    pub(crate) kind: Kind,
+    pub(crate) partitions: i32,
+    pub(crate) stage: Stage,
+}
+
+/// All topics of a run, in the order in which they were wanted.
+#[derive(Debug, Default)]
+pub(crate) struct Topics(Mutex<Vec<Topic>>);
+
+impl Topics {
+    fn lock(&self) -> MutexGuard<'_, Vec<Topic>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A new topic is wanted.
+    pub(crate) fn want(&self, name: &str, kind: Kind, partitions: i32) -> Topic {
+        let topic = Topic { name: name.to_owned(), kind, partitions, stage: Stage::Wanted };
+        self.lock().push(topic.clone());
+        topic
+    }
+
+    /// A topic as it is now.
+    pub(crate) fn get(&self, name: &str) -> Option<Topic> {
+        self.lock().iter().find(|topic| topic.name == name).cloned()
+    }
+
+    /// All of them.
+    pub(crate) fn all(&self) -> Vec<Topic> {
+        self.lock().clone()
+    }
+
+    /// Changes one.
+    pub(crate) fn change(&self, name: &str, change: impl FnOnce(&mut Topic)) {
+        if let Some(topic) = self.lock().iter_mut().find(|topic| topic.name == name) {
+            change(topic);
+        }
+    }
+
+    /// Whether a topic is there and not to be deleted.
+    pub(crate) fn is_there(&self, name: &str) -> bool {
+        self.get(name).is_some_and(|topic| topic.stage == Stage::There)
+    }
+}
