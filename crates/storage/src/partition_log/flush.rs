@@ -24,6 +24,8 @@ use crate::sync::{lock, read};
 pub(super) struct Plan {
     target: Offset,
     segments: Vec<Arc<Segment>>,
+    /// Its name is made durable too, so that the roll away from it need not wait for that.
+    active: Option<Arc<Segment>>,
     epochs: bool,
     topic_id: bool,
     snapshots: BTreeSet<Offset>,
@@ -98,10 +100,12 @@ impl PartitionLog {
         let first = all.partition_point(|segment| segment.base() <= recovery_point).saturating_sub(1);
         let segments =
             all.iter().skip(first).filter(|segment| pending && segment.base() < target).cloned().collect();
+        let active = all.last().filter(|_| pending).cloned();
         drop(all);
         Plan {
             target,
             segments,
+            active,
             epochs: writer.epochs.take_unsynced(),
             topic_id: writer.topic_id.take_unsynced(),
             snapshots: writer.snapshots.take_unsynced(),
@@ -118,6 +122,9 @@ impl PartitionLog {
                 Err(error) if is_absent(&error) && !self.has_segment(segment) => {}
                 result => self.guard("flush", result)?,
             }
+        }
+        if let Some(active) = plan.active.as_ref().filter(|active| self.has_segment(active)) {
+            self.guard("flush", active.sync_log_name())?;
         }
         let mut writer = lock(&self.writer);
         if writer.truncations == plan.truncations {

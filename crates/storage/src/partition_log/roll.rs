@@ -33,6 +33,8 @@ impl PartitionLog {
             let segment = self.create_segment(base, config, now)?;
             self.replace_active(segment);
         } else {
+            // A segment that outlived the one before it would begin the log too late. Mostly a flush has seen to it.
+            self.guard("name the active segment of", active.sync_log_name())?;
             self.guard("close the active segment of", active.on_become_inactive())?;
             writer.producers.set_map_end(base);
             let taken = writer.snapshots.take(&self.dir, &writer.producers);

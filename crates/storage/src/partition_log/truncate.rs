@@ -117,9 +117,16 @@ impl PartitionLog {
             let kept = kept.min(segments.len());
             segments.split_off(kept)
         };
+        let names_changed = !removed.is_empty();
         self.remove_segments(writer, removed, now)?;
+        // What is cut must be gone for good before other records take its place: with the power lost in between, good
+        // batches of before the cut would stand below good ones of after it, and no epoch would tell (L6).
         if let Some(active) = self.active() {
             self.guard("truncate", active.truncate_to(offset, Millis(now.wall_ms)))?;
+            self.guard("flush", active.flush())?;
+        }
+        if names_changed {
+            self.sync_names()?;
         }
         writer.active_is_ready = true;
         Ok(())
@@ -153,6 +160,7 @@ impl PartitionLog {
         let segment = self.create_segment(offset, &config, now)?;
         // There is an active segment at every moment (KAFKA-12875).
         *write(&self.segments) = vec![segment];
+        self.sync_names()?;
         self.schedule_removal(old, now);
         let removed = writer.snapshots.remove_where(&self.dir, |_| true);
         self.guard_io("remove producer snapshots of", removed)?;
@@ -170,6 +178,12 @@ impl PartitionLog {
         };
         self.publish_end(writer, positions);
         Ok(())
+    }
+
+    /// Makes the names of files durable.
+    fn sync_names(&self) -> Result<(), StorageError> {
+        let synced = self.dir.files.disk().sync_dir(&self.dir.path.get());
+        self.guard_io("sync the directory of", synced)
     }
 
     fn publish_end(&self, writer: &Writer, positions: Positions) {

@@ -31,9 +31,20 @@ impl Segment {
         self.time_index.flush().map_err(|error| self.index(error))?;
         let new_txn_file = self.txn_index.flush().map_err(|error| self.txn(error))?;
         if self.names_dirty.swap(false, Ordering::AcqRel) || new_txn_file {
-            let path = self.dir.path.get();
-            self.dir.files.disk().sync_dir(&path).map_err(|error| self.io(error))?;
+            self.sync_dir()?;
         }
+        Ok(())
+    }
+
+    /// Makes the name of the log file durable, if that was not done.
+    pub fn sync_log_name(&self) -> Result<(), SegmentError> {
+        if self.log_name_dirty.load(Ordering::Acquire) { self.sync_dir() } else { Ok(()) }
+    }
+
+    fn sync_dir(&self) -> Result<(), SegmentError> {
+        let path = self.dir.path.get();
+        self.dir.files.disk().sync_dir(&path).map_err(|error| self.io(error))?;
+        self.log_name_dirty.store(false, Ordering::Release);
         Ok(())
     }
 

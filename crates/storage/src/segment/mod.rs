@@ -105,6 +105,8 @@ pub struct Segment {
     dirty: AtomicBool,
     /// Whether files were created whose names were not synced.
     names_dirty: AtomicBool,
+    /// Whether the name of the log file was not synced.
+    log_name_dirty: AtomicBool,
     sync_failed: AtomicBool,
     flushing: Mutex<()>,
     state: Mutex<State>,
@@ -201,6 +203,7 @@ impl Segment {
             checking: Mutex::new(()),
             dirty: AtomicBool::new(false),
             names_dirty: AtomicBool::new(false),
+            log_name_dirty: AtomicBool::new(true),
             sync_failed: AtomicBool::new(false),
             flushing: Mutex::new(()),
             state: Mutex::new(state),

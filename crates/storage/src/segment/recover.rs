@@ -111,6 +111,8 @@ impl Segment {
     pub(super) fn next_checked(&self, scan: &mut BatchScan) -> Result<Option<FileBatch>, SegmentError> {
         let checked = match scan.next_batch() {
             Ok(Some(batch)) => scan.verify_crc(&batch).map(|()| Some(batch)),
+            // A torn header may look like one of an old format.
+            Err(ScanError::OldFormat { position, magic }) => Err(scan.old_or_corrupt(position, magic)),
             other => other,
         };
         match checked {
@@ -138,7 +140,8 @@ impl Segment {
             self.size.store(valid, Ordering::Release);
             let file = self.log().handle().map_err(|error| self.io(error))?;
             file.set_len(valid).map_err(|error| self.io(error))?;
-            self.dirty.store(true, Ordering::Release);
+            // Before other records take its place (L6).
+            file.sync_data().map_err(|error| self.io(error))?;
         }
         Ok(cut)
     }

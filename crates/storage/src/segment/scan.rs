@@ -107,6 +107,31 @@ impl BatchScan {
         Ok(Some(batch))
     }
 
+    /// What the bytes at `position` are that carry the number of an old format: a message of that format if its checksum is
+    /// right, otherwise nothing.
+    pub(super) fn old_or_corrupt(&mut self, position: u64, magic: i8) -> ScanError {
+        match self.is_old_message(position) {
+            Ok(true) => ScanError::OldFormat { position, magic },
+            Ok(false) => ScanError::Corrupt { position, error: BatchError::OldFormat(magic) },
+            Err(error) => ScanError::Io(error),
+        }
+    }
+
+    /// Offset (8 bytes), size (4), CRC-32 (4) of the rest, which begins with the format.
+    fn is_old_message(&mut self, position: u64) -> io::Result<bool> {
+        let head = self.chunks.at_least(position, PREFIX_LEN, self.end)?;
+        let (size, stored) = (head.get(8..12).map(be), head.get(12..16).map(be));
+        let (Some(size), Some(stored)) = (size, stored) else { return Ok(false) };
+        let end = position.saturating_add(12).saturating_add(u64::from(size)).min(self.end);
+        let (mut at, mut crc) = (position.saturating_add(16), !0);
+        while at < end {
+            let piece = self.chunks.some(at, end)?;
+            crc = piece.iter().fold(crc, |crc, byte| crc32_step(crc, *byte));
+            at = at.saturating_add(piece.len() as u64);
+        }
+        Ok(!crc == stored)
+    }
+
     /// Goes back to the start of a batch that this scan has just given.
     pub(super) fn back_to(&mut self, batch: &FileBatch) {
         self.position = batch.position;
@@ -129,6 +154,15 @@ impl BatchScan {
         let error = BatchError::CrcMismatch { stored, computed: crc };
         Err(ScanError::Corrupt { position: batch.position, error })
     }
+}
+
+fn be(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(0, |number, byte| number << 8 | u32::from(*byte))
+}
+
+/// One byte more of a CRC-32 (IEEE), the checksum of the old formats.
+fn crc32_step(crc: u32, byte: u8) -> u32 {
+    (0..8).fold(crc ^ u32::from(byte), |crc, _| if crc & 1 == 1 { crc >> 1 ^ 0xEDB8_8320 } else { crc >> 1 })
 }
 
 /// A window on a file that moves forward.

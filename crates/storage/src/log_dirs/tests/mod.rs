@@ -409,7 +409,7 @@ fn a_directory_with_an_unusable_log_is_marked_only_if_it_was_before() {
         drop(dirs);
         let log = disk.open(Path::new("/a/t-0/00000000000000000000.log"), OpenOptions::REPLACE).unwrap();
         // A message of format 1, which is not served.
-        log.write_at(&[[0; 11], [30, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0]].concat(), 0).unwrap();
+        log.write_at(&[[0; 11], [30, 0x48, 0xf1, 0x18, 0xa5, 1, 0, 0, 0, 0, 0]].concat(), 0).unwrap();
         log.set_len(42).unwrap();
         let disk = if clean { disk } else { disk.crash(CrashMode::ProcessKill) };
         if clean {

@@ -58,6 +58,11 @@ impl Loader<'_> {
                 recovery.dropped = self.drop_from(segments, at)?;
                 break;
             }
+            if recovery.log_end.is_some_and(|end| segment.base() > end) && !self.args.config.cleanup_compact {
+                // Compaction leaves gaps; elsewhere records are missing that the disk has lost.
+                recovery.dropped = self.drop_from(segments, at)?;
+                break;
+            }
             let before = match recovery.producers.take() {
                 Some(states) => states,
                 None => self.state_before(segments, segment.base())?,
@@ -154,6 +159,10 @@ impl Loader<'_> {
             );
             segment.delete_files()?;
         }
+        if !dropped.is_empty() {
+            // Before others of these names are made (L6).
+            self.dir.files.disk().sync_dir(&self.dir.path.get())?;
+        }
         Ok(!dropped.is_empty())
     }
 }
@@ -166,7 +175,7 @@ fn begins_after(segment: &Segment, last: &BatchHeader) -> Result<bool, SegmentEr
     match segment.scan_at(0)?.next_batch() {
         Ok(Some(first)) => Ok(may_follow(&first.header, last)),
         // Nothing, or nothing good: its own recovery sees to that.
-        Ok(None) | Err(ScanError::Corrupt { .. }) => Ok(true),
+        Ok(None) | Err(ScanError::Corrupt { .. } | ScanError::OldFormat { .. }) => Ok(true),
         Err(error) => Err(SegmentError::Scan { base: segment.base(), error }),
     }
 }

@@ -63,7 +63,7 @@ struct Story {
 
 impl Story {
     fn new() -> Self {
-        let bench = Bench { high_watermark: Offset(NEXT + 1), ..Bench::new() };
+        let bench = Bench { high_watermark: Offset(NEXT + 1), ..Bench::with(compacted()) };
         bench.disk.create_dir_all(Path::new(DIR)).unwrap();
         for dir in ["/", "/logs"] {
             bench.disk.sync_dir(Path::new(dir)).unwrap();
@@ -147,6 +147,11 @@ impl Story {
 fn bytes_of(story: &Story, segment: &Segment) -> Vec<u8> {
     let log = path(&name(segment.base().0, SegmentFile::Log, None));
     read_file(&story.bench.disk, &log, 1 << 20).unwrap().unwrap()
+}
+
+/// Only a compacted log has gaps that wide.
+fn compacted() -> LogConfig {
+    LogConfig { cleanup_compact: true, ..small_segments() }
 }
 
 #[test]

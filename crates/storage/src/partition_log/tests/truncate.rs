@@ -247,3 +247,55 @@ fn a_closed_or_failed_log_is_not_cut() {
     bench.health.fail("test", &std::io::Error::other("x"));
     assert!(matches!(log.truncate_fully_and_start_at(Offset(1), now()), Err(LogError::Storage(_))));
 }
+
+/// The batches that a log holds after the power was lost, as (base offset, epoch); `None` without a log.
+fn after_power_loss(bench: &Bench, seed: u64) -> Option<Vec<(i64, i32)>> {
+    let bench = Bench::on(bench.disk.fork(), bench.config.clone()).after(CrashMode::PowerLoss { seed });
+    if !bench.disk.exists(Path::new(DIR)).unwrap() {
+        return None;
+    }
+    let log = bench.open(false);
+    let of = |batch: &Batch| (batch.header.base_offset.0, batch.header.partition_leader_epoch.0);
+    Some(log.all().iter().map(of).collect())
+}
+
+/// New records of the same size lie where those were that were cut (L6).
+#[test]
+fn what_was_cut_does_not_come_back_below_what_was_written_after_it() {
+    for size in [20, 600] {
+        let bench = Bench::new();
+        let log = bench.create();
+        for epoch in [0, 1] {
+            log.become_leader(LeaderEpoch(epoch)).unwrap();
+            for _ in 0..5 {
+                let appended =
+                    log.append_as_leader(records(1, size), AppendOrigin::Client, LeaderEpoch(epoch), now());
+                appended.unwrap();
+            }
+            if epoch == 0 {
+                truncate(&log, 1);
+            }
+        }
+        for seed in 0..300 {
+            let left = after_power_loss(&bench, seed).unwrap_or_default();
+            let is_new = left.iter().any(|(_, epoch)| *epoch == 1);
+            let stale = left.iter().find(|(base, epoch)| *base > 0 && *epoch == 0);
+            assert!(!is_new || stale.is_none(), "seed {seed}, size {size}: {left:?}");
+        }
+    }
+}
+
+/// The disk may keep a later segment and lose an earlier one, or what was in it.
+#[test]
+fn after_a_lost_power_a_log_begins_where_it_began_and_has_no_gaps() {
+    let bench = Bench::new();
+    let log = bench.create();
+    for _ in 0..9 {
+        log.put(records(1, 400));
+    }
+    for seed in 0..300 {
+        let left = after_power_loss(&bench, seed).unwrap_or_default();
+        let bases: Vec<i64> = left.iter().map(|(base, _)| *base).collect();
+        assert_eq!(bases, (0..).take(bases.len()).collect::<Vec<i64>>(), "seed {seed}");
+    }
+}

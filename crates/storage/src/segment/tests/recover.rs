@@ -148,7 +148,7 @@ fn records_of_an_old_format_are_an_error_and_not_cut_away() {
     let disk = CrashDisk::new();
     drop(create(&disk));
     let message =
-        [&[0; 11][..], &[16, 0x1f, 0xec, 0xd7, 0x0a], &[0; 5], &[0, 1, b'k', 0, 0, 0, 1, b'v']].concat();
+        [&[0; 11][..], &[16, 0x1f, 0xec, 0xd7, 0x0a], &[0; 5], &[1, b'k', 0, 0, 0, 1, b'v']].concat();
     log_of(&disk).write_at(&message, 0).unwrap();
     let result = open(&disk).recover(&mut |_| Ok(()));
     assert!(matches!(
@@ -156,6 +156,20 @@ fn records_of_an_old_format_are_an_error_and_not_cut_away() {
         Err(SegmentError::Scan { error: ScanError::OldFormat { position: 0, magic: 0 }, .. })
     ));
     assert_eq!(file(&disk, SegmentFile::Log).unwrap(), message);
+}
+
+/// A batch may be torn between its length and its format, and zeros are the number of a format.
+#[test]
+fn a_torn_header_that_looks_like_an_old_format_is_cut() {
+    let disk = CrashDisk::new();
+    let segment = create(&disk);
+    let good = batch(100, 0, &[1]);
+    append(&segment, &[good.clone(), batch(101, 0, &[1])]).unwrap();
+    let torn = u64::try_from(good.bytes.len()).unwrap() + 13;
+    log_of(&disk).write_at(&[0; 30], torn).unwrap();
+    let recovered = open(&disk).recover(&mut |_| Ok(())).unwrap();
+    assert_eq!(recovered.next_offset, Offset(101));
+    assert_eq!(file(&disk, SegmentFile::Log).unwrap(), good.bytes);
 }
 
 #[test]
