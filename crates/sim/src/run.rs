@@ -76,7 +76,15 @@ fn live(world: &Arc<World>) -> Option<Arc<Workload>> {
         stopping.stop();
     });
     world.run_while(|| world.schedule.now_us() < until_us);
-    if let Some(unrest) = come_to_rest(&world, &workload) {
+    if let Some(missing) = world.faults.missing() {
+        if let Some(unrest) = come_to_rest(&world, || rest::unrest_without(&world, missing)) {
+            world.findings.add(&world, format!("no rest without broker {missing}: {unrest}"));
+        }
+        world.matters(format_args!("broker {missing} is missing no longer"));
+        world.faults.set_missing(None);
+        world.ends_in(REST_MS);
+    }
+    if let Some(unrest) = come_to_rest(&world, || workload.waits_for().or_else(|| rest::unrest(&world))) {
         world.findings.add(&world, format!("the cluster does not come to rest: {unrest}"));
     } else {
         workload.judge_at_rest(&world);
@@ -93,10 +101,9 @@ fn compare_replicas(world: &Arc<World>) {
 }
 
 /// Lets the world go on until nothing is left to be done. Returns what is, when that takes too long.
-fn come_to_rest(world: &Arc<World>, workload: &Arc<Workload>) -> Option<String> {
+fn come_to_rest(world: &Arc<World>, unrest: impl Fn() -> Option<String>) -> Option<String> {
     loop {
-        let unrest = workload.waits_for().or_else(|| rest::unrest(world));
-        let unrest = unrest?;
+        let unrest = unrest()?;
         if world.is_over() {
             return Some(unrest);
         }

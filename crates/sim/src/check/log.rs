@@ -9,9 +9,11 @@ use tracing::Level;
 use crate::world::World;
 
 /// What may be told as an error while things go wrong: a part of the line, and why it is right to say it.
-const REASONS: [(&str, &str); 3] = [
+const REASONS: [(&str, &str); 5] = [
     ("the leader is not alive", "the partition has no leader, or it died before the others were told"),
     ("no replica may become leader", "no in-sync replica is alive, and the election is clean"),
+    ("a controller of the later epoch", "a controller that was deposed, and does not know, is fenced"),
+    ("the store is closed", "what was asked for in the middle of a stop is refused"),
     ("the session has expired", "what was asked for in the middle of a session's end is refused"),
 ];
 

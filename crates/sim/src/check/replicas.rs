@@ -10,6 +10,7 @@ use wire::types::{BrokerId, TopicPartition};
 
 use super::rest;
 use crate::trace::Digest;
+use crate::workload::Kind;
 use crate::world::World;
 
 /// A batch as it lies on a disk.
@@ -39,24 +40,57 @@ pub(crate) fn judge(world: &World) {
                 }
             }
         }
+        if partition.topic.as_str() != Kind::Unclean.name() {
+            judge_committed(world, &partition, &logs);
+        }
     }
+}
+
+/// What the high watermarks of two brokers have passed is the same on both.
+fn judge_committed(world: &World, partition: &TopicPartition, logs: &[(BrokerId, Vec<Lying>)]) {
+    let told = logs.iter().filter_map(|(id, log)| Some((id, log, high_watermark(world, *id, partition)?)));
+    let told: Vec<_> = told.collect();
+    for (at, (first, of_first, one)) in told.iter().enumerate() {
+        for (second, of_second, other) in told.iter().skip(at + 1) {
+            let start =
+                of_first.first().map_or(0, |it| it.base).max(of_second.first().map_or(0, |it| it.base));
+            let committed = |log: &[Lying]| {
+                let within = log.iter().filter(|it| it.base >= start && it.last < *one.min(other));
+                within.copied().collect::<Vec<_>>()
+            };
+            let (ones, others) = (committed(of_first), committed(of_second));
+            if let Some((a, b)) = ones.iter().zip(&others).find(|(a, b)| a != b) {
+                let finding = format!(
+                    "{partition}: brokers {first} and {second} have {a:?} and {b:?} below their high watermarks"
+                );
+                world.findings.add(world, finding);
+            }
+        }
+    }
+}
+
+/// The high watermark that a broker tells of itself.
+fn high_watermark(world: &World, id: BrokerId, partition: &TopicPartition) -> Option<i64> {
+    let told = world.node(id).broker()?.explain(partition.topic.as_str(), partition.partition)?;
+    let (_, rest) = told.split_once("\"highWatermark\":")?;
+    rest.split(',').next()?.parse().ok()
 }
 
 /// At rest the replicas of a partition are the same.
 pub(crate) fn judge_at_rest(world: &World) {
     for (partition, replicas) in rest::partitions(world) {
         let logs: Vec<_> = replicas.iter().map(|id| read(&world.node(*id).disk(), &partition)).collect();
-        let ends: Vec<_> = logs.iter().map(|log| log.last().map_or(0, |batch| batch.last + 1)).collect();
-        if ends.windows(2).any(|pair| pair[0] != pair[1]) {
-            world
-                .findings
-                .add(world, format!("{partition}: the logs end at {ends:?} in {replicas:?} at rest"));
-        } else if logs.windows(2).any(|pair| pair[0].last() != pair[1].last()) {
+        if logs.windows(2).any(|pair| pair[0].last() != pair[1].last()) {
             world
                 .findings
                 .add(world, format!("{partition}: the logs of {replicas:?} end differently at rest"));
         }
     }
+}
+
+/// Where a replica's log ends (exclusive).
+pub(crate) fn end(disk: &CrashDisk, partition: &TopicPartition) -> i64 {
+    read(disk, partition).last().map_or(0, |batch| batch.last + 1)
 }
 
 /// Two batches at the same place that differ although a later one is the same in both.

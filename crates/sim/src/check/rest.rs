@@ -1,10 +1,41 @@
 //! At rest: everything runs, nothing goes wrong any more, and after a while nothing is left to be done.
 
+use metadata::znode::controller::Controller;
 use metadata::znode::partition_state::{self, PartitionState};
 use metadata::znode::topic::{self, TopicAssignment};
 use wire::types::{BrokerId, TopicName, TopicPartition};
 
+use super::replicas;
+use crate::workload::Kind;
 use crate::world::{Life, World};
+
+/// The controller, as the tree names it.
+pub(crate) fn controller(world: &World) -> Option<BrokerId> {
+    let (data, _) = world.tree.value("/controller")?;
+    Some(Controller::decode(Some(&data)).ok()?.broker_id)
+}
+
+/// Why the cluster is not at rest yet while a broker is missing: the others do without it wherever they can.
+pub(crate) fn unrest_without(world: &World, missing: BrokerId) -> Option<String> {
+    let mut others = world.nodes().iter().filter(|node| node.id != missing);
+    if let Some(node) = others.find(|node| !matches!(node.life(), Life::Serving(_))) {
+        return Some(format!("broker {} does not serve", node.id));
+    }
+    if controller(world).is_none_or(|id| id == missing) {
+        return Some("there is no controller".to_owned());
+    }
+    let deleted = world.tree.children("/admin/delete_topics");
+    let kept =
+        partitions(world).into_iter().filter(|it| !deleted.iter().any(|name| *name == it.0.topic.as_str()));
+    kept.into_iter().find_map(|(partition, _)| {
+        let (state, _) = state(world, &partition)?;
+        let is_led = state.leader.0 >= 0 && state.leader != missing;
+        let is_clean = partition.topic.as_str() != Kind::Unclean.name();
+        let is_left_alone = is_clean && state.isr == [missing] && state.leader.0 < 0;
+        let is_good = is_left_alone || (is_led && !state.isr.contains(&missing));
+        (!is_good).then(|| format!("{partition} has leader {} and isr {:?}", state.leader, state.isr))
+    })
+}
 
 /// Why the cluster is not at rest yet; `None` if it is.
 pub(crate) fn unrest(world: &World) -> Option<String> {
@@ -20,7 +51,17 @@ pub(crate) fn unrest(world: &World) -> Option<String> {
     if let Some(topic) = left.first() {
         return Some(format!("topic {topic} is being deleted"));
     }
-    partitions(world).into_iter().find_map(|(partition, replicas)| state_of(world, &partition, &replicas))
+    let partitions = partitions(world);
+    let state = partitions.iter().find_map(|(partition, replicas)| state_of(world, partition, replicas));
+    state.or_else(|| partitions.iter().find_map(|(partition, replicas)| unequal(world, partition, replicas)))
+}
+
+/// Whether the replicas of a partition are not as long as each other yet.
+fn unequal(world: &World, partition: &TopicPartition, replicas: &[BrokerId]) -> Option<String> {
+    let ends: Vec<i64> =
+        replicas.iter().map(|id| replicas::end(&world.node(*id).disk(), partition)).collect();
+    let are_equal = ends.windows(2).all(|pair| pair[0] == pair[1]);
+    (!are_equal).then(|| format!("{partition} ends at {ends:?} in {replicas:?}"))
 }
 
 /// All partitions of the tree and their replicas.

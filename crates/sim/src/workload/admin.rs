@@ -122,7 +122,7 @@ fn again(
 /// The topics that every run begins with.
 pub(super) fn first_topics() -> [(&'static str, Kind, i32); 4] {
     [
-        ("safe", Kind::Safe, 2),
+        (Kind::Safe.name(), Kind::Safe, 2),
         ("other", Kind::Safe, 1),
         ("pair", Kind::Pair, 1),
         ("unclean", Kind::Unclean, 1),

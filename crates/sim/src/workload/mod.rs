@@ -61,7 +61,7 @@ impl Workload {
         }
         let growing = workload.clone();
         let at_us = world.chances.clients.within(5_000_000..=25_000_000);
-        world.schedule.at(at_us, "grow", move |world| growing.grow(world, "safe", 3));
+        world.schedule.at(at_us, "grow", move |world| growing.grow(world, Kind::Safe.name(), 3));
         workload.doom_later(world);
         workload
     }
@@ -141,7 +141,7 @@ impl Workload {
                 state.doomed += 1;
                 state.doomed
             };
-            let name = format!("doomed{number}");
+            let name = format!("{}{number}", Kind::Doomed.name());
             workload.want(world, &name, Kind::Doomed, 1);
             let lives_us = world.chances.clients.within(DOOMED_LIVE_US);
             let then = workload.clone();
@@ -151,6 +151,10 @@ impl Workload {
     }
 
     fn delete(self: &Arc<Self>, world: &Arc<World>, name: String) {
+        // What is there at the end is judged with the rest.
+        if self.lock().is_stopped {
+            return;
+        }
         if self.topics.is_there(&name) {
             return admin::delete(self, world, name);
         }

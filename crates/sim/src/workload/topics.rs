@@ -16,6 +16,16 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
+    /// What topics of this kind are called, or begin with.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Safe => "safe",
+            Self::Pair => "pair",
+            Self::Unclean => "unclean",
+            Self::Doomed => "doomed",
+        }
+    }
+
     /// The number of replicas.
     pub(crate) fn replicas(self) -> i16 {
         if self == Self::Pair { 2 } else { 3 }

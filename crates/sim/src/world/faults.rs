@@ -31,10 +31,12 @@ pub enum Fault {
     ControllerMove,
     /// A disk is slow for a while.
     SlowDisk,
+    /// A broker is missing when everything else comes to rest.
+    Missing,
 }
 
 /// All kinds.
-pub const KINDS: [Fault; 11] = [
+pub const KINDS: [Fault; 12] = [
     Fault::CrashTailKept,
     Fault::CrashTailLost,
     Fault::ControlledShutdown,
@@ -46,6 +48,7 @@ pub const KINDS: [Fault; 11] = [
     Fault::TreeAway,
     Fault::ControllerMove,
     Fault::SlowDisk,
+    Fault::Missing,
 ];
 
 impl fmt::Display for Fault {
@@ -62,6 +65,7 @@ impl fmt::Display for Fault {
             Self::TreeAway => "connections to the tree lost",
             Self::ControllerMove => "controllers deposed",
             Self::SlowDisk => "disks slow",
+            Self::Missing => "brokers missing at rest",
         })
     }
 }
@@ -75,6 +79,8 @@ struct State {
     counts: BTreeMap<Fault, u64>,
     /// The broker whose disk has lost its tail, until it has caught up.
     lost_tail: Option<BrokerId>,
+    /// The broker that stays away while the others come to rest.
+    missing: Option<BrokerId>,
     is_calm: bool,
 }
 
@@ -107,6 +113,16 @@ impl Faults {
     /// Notes it.
     pub(crate) fn set_lost_tail(&self, id: Option<BrokerId>) {
         self.lock().lost_tail = id;
+    }
+
+    /// The broker that stays away.
+    pub(crate) fn missing(&self) -> Option<BrokerId> {
+        self.lock().missing
+    }
+
+    /// Notes it.
+    pub(crate) fn set_missing(&self, id: Option<BrokerId>) {
+        self.lock().missing = id;
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

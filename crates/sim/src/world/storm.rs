@@ -39,8 +39,18 @@ impl World {
         self.schedule.after(first_us, "fault", World::next_fault);
     }
 
-    /// Nothing goes wrong any more, and what is broken is mended.
+    /// Nothing goes wrong any more, and what is broken is mended, but for one broker that stays away for a while: one whose
+    /// process dies now, and mostly the controller, so that the next one finds out by itself what is missing.
     pub(crate) fn mend_all(self: &Arc<Self>) {
+        if self.plan.with_faults && self.chances.faults.per_mille(500) {
+            let controller = rest::controller(self).filter(|_| self.chances.faults.per_mille(700));
+            let id = controller.or_else(|| self.chances.faults.pick(&BROKERS).copied());
+            if let Some(id) = id.filter(|_| self.faults.lost_tail().is_none()) {
+                self.faults.set_missing(Some(id));
+                self.faults.count(Fault::Missing);
+                self.kill(id, Death::Kill);
+            }
+        }
         self.faults.calm();
         self.network.set_noise(Noise::default());
         for (from, to) in self.network.cuts() {
@@ -59,7 +69,7 @@ impl World {
 
     /// Starts a broker whenever it is found down.
     fn keep_up(self: &Arc<Self>, id: BrokerId) {
-        if matches!(self.node(id).life(), Life::Down) {
+        if matches!(self.node(id).life(), Life::Down) && self.faults.missing() != Some(id) {
             self.start(id);
         }
         self.schedule.after(1_000_000, "keep up", move |world| world.keep_up(id));
