@@ -28,8 +28,11 @@ pub(crate) enum Death {
 }
 
 impl World {
-    /// Starts a broker that is down.
+    /// Starts a broker that is down and not to stay away.
     pub(crate) fn start(self: &Arc<Self>, id: BrokerId) {
+        if self.faults.missing() == Some(id) {
+            return;
+        }
         let node = self.node(id);
         let incarnation = {
             let mut state = node.lock();

@@ -69,7 +69,7 @@ impl World {
 
     /// Starts a broker whenever it is found down.
     fn keep_up(self: &Arc<Self>, id: BrokerId) {
-        if matches!(self.node(id).life(), Life::Down) && self.faults.missing() != Some(id) {
+        if matches!(self.node(id).life(), Life::Down) {
             self.start(id);
         }
         self.schedule.after(1_000_000, "keep up", move |world| world.keep_up(id));
