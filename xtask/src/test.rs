@@ -62,6 +62,10 @@ fn steps(root: &Path, depth: Depth, tally: &mut Tally) -> Result<()> {
     tidy::run(root)?;
     cargo("lints", &["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])?;
     tally.step("tests beside the code", &mut command("cargo", &["test", "--workspace", "--quiet"], root))?;
+    for package in ["kernel", "node"] {
+        let arguments = ["test", "--package", package, "--features", "planted-faults", "--quiet", "planted"];
+        tally.step(&format!("planted faults in {package}"), &mut command("cargo", &arguments, root))?;
+    }
     let cache = setup::run(root)?;
     cargo("release binary", &["build", "--release", "--quiet", "--package", "blumfeld"])?;
     for (suite, threads) in SUITES {

@@ -6,6 +6,7 @@ pub mod epochs;
 pub mod fetch;
 pub mod metadata_image;
 pub mod metadata_version;
+pub mod planted;
 pub mod producer;
 pub mod replica;
 pub mod topic_name;

@@ -447,6 +447,7 @@ fn controller_settings(config: &KafkaConfig, id: BrokerId) -> Settings {
             .leader_imbalance_check_interval_seconds
             .saturating_mul(1000),
         leader_imbalance_per_broker_percentage: u32::try_from(percentage).unwrap_or(0),
+        faults: config.planted_faults,
     }
 }
 

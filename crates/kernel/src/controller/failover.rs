@@ -13,6 +13,7 @@ use super::program::{Flow, Step, Turn};
 use super::replica_state::ReplicaState;
 use super::replicas::ReplicaTransition;
 use super::store::{NotificationKind, StateRead, StoreOp, StoreReply};
+use crate::planted::Fault;
 
 /// The steps that begin a term.
 pub(super) fn program() -> Vec<Step> {
@@ -124,6 +125,9 @@ pub(super) fn start_replicas(turn: &mut Turn<'_>) -> Flow {
             turn.context.set_replica_state(&replica, ReplicaState::DeletionIneligible);
             offline.push(replica);
         }
+    }
+    if turn.settings.faults.has(Fault::OfflineReplicasLeftAlone) {
+        offline.clear();
     }
     Flow::Then(vec![
         Step::Replicas(ReplicaTransition::new(online, ReplicaState::Online)),

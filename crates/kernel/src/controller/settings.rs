@@ -3,6 +3,7 @@
 use wire::types::BrokerId;
 
 use crate::metadata_version::MetadataVersion;
+use crate::planted::Faults;
 
 /// The settings. Only [`unclean_leader_election_enable`](Self::unclean_leader_election_enable) changes while the
 /// broker runs, by an event.
@@ -24,6 +25,8 @@ pub struct Settings {
     pub leader_imbalance_check_interval_ms: i64,
     /// `leader.imbalance.per.broker.percentage`.
     pub leader_imbalance_per_broker_percentage: u32,
+    /// Faults planted by a test build; none otherwise.
+    pub faults: Faults,
 }
 
 impl Settings {
@@ -38,6 +41,7 @@ impl Settings {
             auto_leader_rebalance_enable: true,
             leader_imbalance_check_interval_ms: 300_000,
             leader_imbalance_per_broker_percentage: 10,
+            faults: Faults::default(),
         }
     }
 }

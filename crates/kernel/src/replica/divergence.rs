@@ -4,6 +4,7 @@
 use wire::types::{LeaderEpoch, Offset};
 
 use crate::epochs::EpochEnd;
+use crate::planted::{Fault, Faults};
 
 /// What a leader answers to a fetch that tells the epoch of the fetcher's last record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -16,6 +17,14 @@ pub enum FetchVerdict {
     OutOfRange,
 }
 
+/// What a leader answers to the question where an epoch ends, when its log ends it at `end`.
+pub fn told_end(end: EpochEnd, faults: Faults) -> EpochEnd {
+    if faults.has(Fault::EpochEndWithoutEpoch) {
+        return EpochEnd { epoch: LeaderEpoch::UNKNOWN, ..end };
+    }
+    end
+}
+
 /// Judges a fetch from `fetch_offset` on whose last record is of `last_fetched_epoch`. `end` is where the leader's
 /// log ends that epoch, `log_start` is the leader's. An offset below the log start is out of range before anything
 /// else, so that the fetcher starts anew there (KAFKA-12996).
@@ -24,8 +33,15 @@ pub fn judge_fetch(
     fetch_offset: Offset,
     end: EpochEnd,
     log_start: Offset,
+    faults: Faults,
 ) -> FetchVerdict {
     let undefined = end.epoch == LeaderEpoch::UNKNOWN || end.end == Offset::UNKNOWN;
+    let end = if faults.has(Fault::EpochEndWithoutEpoch) {
+        // An answer that names no epoch tells of no divergence.
+        EpochEnd { epoch: last_fetched_epoch, ..end }
+    } else {
+        end
+    };
     if undefined || fetch_offset < log_start {
         FetchVerdict::OutOfRange
     } else if end.epoch < last_fetched_epoch || end.end < fetch_offset {
@@ -43,7 +59,8 @@ mod tests {
 
     fn judge(last_fetched_epoch: i32, fetch_offset: i64, end: (i32, i64)) -> FetchVerdict {
         let end = EpochEnd { epoch: LeaderEpoch(end.0), end: Offset(end.1) };
-        judge_fetch(LeaderEpoch(last_fetched_epoch), Offset(fetch_offset), end, LOG_START)
+        let faults = Faults::default();
+        judge_fetch(LeaderEpoch(last_fetched_epoch), Offset(fetch_offset), end, LOG_START, faults)
     }
 
     fn diverging(epoch: i32, end: i64) -> FetchVerdict {

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use kernel::epochs::EpochEnd;
+use kernel::replica::divergence::told_end;
 use wire::error_code::ErrorCode;
 use wire::messages::offset_for_leader_epoch_request::OffsetForLeaderPartition;
 use wire::messages::offset_for_leader_epoch_response::{EpochEndOffset, OffsetForLeaderTopicResult};
@@ -28,10 +30,11 @@ fn end_offset(broker: &Broker, topic: &str, asked: &OffsetForLeaderPartition) ->
     let mut answer = EpochEndOffset { partition: asked.partition, ..EpochEndOffset::default() };
     let found = broker.partition(topic, asked.partition).and_then(|partition| {
         partition.check_leader(LeaderEpoch(asked.current_leader_epoch))?;
-        Ok(partition.log().end_offset_for_epoch(LeaderEpoch(asked.leader_epoch)))
+        let (epoch, end) = partition.log().end_offset_for_epoch(LeaderEpoch(asked.leader_epoch));
+        Ok(told_end(EpochEnd { epoch, end }, broker.config().planted_faults))
     });
     match found {
-        Ok((epoch, offset)) => (answer.leader_epoch, answer.end_offset) = (epoch.0, offset.0),
+        Ok(told) => (answer.leader_epoch, answer.end_offset) = (told.epoch.0, told.end.0),
         Err(error) => answer.error_code = error.code(),
     }
     debug_assert!(answer.error_code == ErrorCode::None.code() || answer.end_offset == -1);

@@ -7,6 +7,8 @@ use std::fmt;
 use std::ops::Deref;
 use std::path::PathBuf;
 
+use kernel::planted::Faults;
+
 use super::broker_keys;
 use super::broker_values::BrokerValues;
 use super::checks::{self, Listeners};
@@ -34,6 +36,8 @@ pub struct KafkaConfig {
     pub zookeeper: Option<ZooKeeperConfig>,
     /// `max.connections.per.ip.overrides`: host or address to its limit of connections.
     pub max_connections_per_ip_overrides: BTreeMap<String, usize>,
+    /// Faults planted by a test build; none otherwise.
+    pub planted_faults: Faults,
 }
 
 impl Deref for KafkaConfig {
@@ -162,6 +166,7 @@ impl KafkaConfig {
             zookeeper: ZooKeeperConfig::read(&values).map_err(refuse)?,
             max_connections_per_ip_overrides: checks::per_ip_overrides(&values).map_err(refuse)?,
             topic_defaults: TopicConfig::defaults(&values),
+            planted_faults: planted_faults(&values).map_err(refuse)?,
             keys,
             values,
         })
@@ -178,6 +183,21 @@ impl KafkaConfig {
     pub fn uses_embedded_store(&self) -> bool {
         self.zookeeper.is_none()
     }
+}
+
+/// The property that plants faults in a test build; others do not know it.
+#[cfg(feature = "planted-faults")]
+const PLANTED_FAULTS: &str = "blumfeld.planted.faults";
+
+#[cfg(feature = "planted-faults")]
+fn planted_faults(values: &BrokerValues) -> Result<Faults, String> {
+    let names = values.originals().get(PLANTED_FAULTS).map_or("", String::as_str);
+    Faults::parse(names).map_err(|name| format!("{PLANTED_FAULTS} names no fault: {name}"))
+}
+
+#[cfg(not(feature = "planted-faults"))]
+fn planted_faults(_: &BrokerValues) -> Result<Faults, String> {
+    Ok(Faults::default())
 }
 
 fn warnings(properties: &Properties) -> Vec<Warning> {
@@ -237,6 +257,18 @@ mod tests {
         assert_eq!(config.listeners.bound[0].to_string(), "PLAINTEXT://:9092");
         assert_eq!(config.offsets_topic_replication_factor, 1);
         assert_eq!(config.num_io_threads, 8);
+    }
+
+    #[cfg(feature = "planted-faults")]
+    #[test]
+    fn faults_are_planted_as_told_and_no_others() {
+        use kernel::planted::Fault;
+
+        assert_eq!(config("").unwrap().0.planted_faults, Faults::default());
+        let (planted, _) = config("blumfeld.planted.faults=epoch-end-without-epoch").unwrap();
+        assert_eq!(planted.planted_faults, Faults::default().and(Fault::EpochEndWithoutEpoch));
+        let error = config("blumfeld.planted.faults=bug").unwrap_err().to_string();
+        assert_eq!(error, "blumfeld.planted.faults names no fault: bug");
     }
 
     #[test]

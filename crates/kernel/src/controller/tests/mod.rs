@@ -7,6 +7,8 @@ mod election;
 mod histories;
 mod limits;
 mod parse;
+#[cfg(feature = "planted-faults")]
+mod planted;
 mod print;
 mod receivers;
 mod scenarios;

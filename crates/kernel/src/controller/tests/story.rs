@@ -51,6 +51,7 @@ use crate::controller::values::{
 };
 use crate::controller::{Controller, settings::Settings};
 use crate::metadata_version::MetadataVersion;
+use crate::planted::Faults;
 
 /// A cluster in the middle of a story.
 #[derive(Default)]
@@ -65,6 +66,8 @@ pub(super) struct Story {
     requests: u64,
     unanswered: BTreeMap<RequestId, BrokerId>,
     told: Vec<String>,
+    /// Faults planted in the controllers that are started from now on.
+    pub(super) planted: Faults,
     /// What brokers do with requests on their own; if nothing, stories say what they answer.
     pub(super) receivers: Option<Receivers>,
 }
@@ -236,6 +239,7 @@ impl Story {
             unclean_leader_election_enable: options.contains(&"unclean"),
             delete_topic_enable: !options.contains(&"no-delete"),
             auto_leader_rebalance_enable: options.contains(&"balance"),
+            faults: self.planted,
             ..Settings::new(id, release, "PLAINTEXT")
         };
         self.controllers.entry(id).or_insert_with(|| Controller::new(settings));

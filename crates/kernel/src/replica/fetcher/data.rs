@@ -7,6 +7,7 @@ use super::event::{Command, Failure, FetchReply, Note, PartitionReply, RequestId
 use super::partition::{Lookup, State, Told, Work};
 use super::session::Received;
 use super::{Question, Step};
+use crate::planted::Fault;
 
 impl Step<'_> {
     pub(super) fn fetch_replied(&mut self, id: RequestId, reply: FetchReply) {
@@ -46,7 +47,10 @@ impl Step<'_> {
             ErrorCode::None => match reply.diverging {
                 // Offsets of an answer that tells divergence are not taken: they may lie above the cut
                 // (KAFKA-14704).
-                Some(answer) if self.fetcher.settings.protocol.truncation_on_fetch_supported() => {
+                Some(answer) if self.fetcher.settings.is_told_by_fetch() => {
+                    if self.fetcher.settings.faults.has(Fault::HighWatermarkOfDivergingReply) {
+                        self.take_offsets(name, Told::of(reply));
+                    }
                     self.truncate_by(name, asked.fetch.last_fetched_epoch, answer);
                 }
                 _ => self.received(name, reply),
@@ -67,7 +71,7 @@ impl Step<'_> {
         if fetch_offset != log_end {
             return self.fail(name, Failure::UnexpectedLogEnd { fetch_offset, log_end });
         }
-        let told = Told { high_watermark: reply.high_watermark, log_start: reply.log_start };
+        let told = Told::of(reply);
         if reply.records_bytes > 0 {
             if let Some(work) = self.begin_work(name, Work::Append { told, room_made: false }) {
                 self.out.push(Command::Append(work));

@@ -28,6 +28,7 @@ use self::partition::{Lookup, Partition, Partitions, State};
 use self::session::Session;
 use super::log_view::LogView;
 use crate::metadata_version::MetadataVersion;
+use crate::planted::{Fault, Faults};
 
 /// What a fetcher goes by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -38,6 +39,24 @@ pub struct Settings {
     pub partition_max_bytes: i32,
     /// What the brokers of the cluster speak (`inter.broker.protocol.version`).
     pub protocol: MetadataVersion,
+    /// Faults planted by a test build; none otherwise.
+    pub faults: Faults,
+}
+
+impl Settings {
+    /// Whether ends of epochs can be asked for before anything is fetched (KIP-101).
+    fn may_ask_epochs(&self) -> bool {
+        self.protocol.offset_for_leader_epoch_supported() && !self.truncates_by_high_watermark()
+    }
+
+    /// Whether the leader tells in its answers to fetches where the logs part (KIP-595).
+    fn is_told_by_fetch(&self) -> bool {
+        self.protocol.truncation_on_fetch_supported() && !self.truncates_by_high_watermark()
+    }
+
+    fn truncates_by_high_watermark(&self) -> bool {
+        self.faults.has(Fault::TruncationByHighWatermark)
+    }
 }
 
 /// The state of one fetcher.
@@ -162,12 +181,17 @@ impl Step<'_> {
             return;
         }
         // Where the logs part, the leader tells in its answer; that takes an epoch to ask about.
-        let by_fetch = offset.0 >= 0 && self.fetcher.settings.protocol.truncation_on_fetch_supported();
+        let by_fetch = offset.0 >= 0 && self.fetcher.settings.is_told_by_fetch();
         let last_fetched_epoch = self.logs.latest_epoch(&name).filter(|_| by_fetch);
         let state = match last_fetched_epoch {
             _ if offset.0 < 0 => State::OutOfRange(Lookup::Latest),
             Some(_) => State::Fetching,
             None => State::Truncating,
+        };
+        let offset = if offset.0 >= 0 && self.fetcher.settings.truncates_by_high_watermark() {
+            self.logs.offsets(&name).map_or(offset, |it| it.high_watermark)
+        } else {
+            offset
         };
         let mut partition = Partition::new(topic_id, leader_epoch, offset, state);
         partition.last_fetched_epoch = last_fetched_epoch;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use wire::types::{LeaderEpoch, Offset, TopicId, TopicPartition};
 
-use super::event::{Target, WorkId};
+use super::event::{PartitionReply, Target, WorkId};
 
 /// What a partition is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -51,6 +51,12 @@ pub(super) enum Work {
 pub(super) struct Told {
     pub(super) high_watermark: Offset,
     pub(super) log_start: Offset,
+}
+
+impl Told {
+    pub(super) fn of(reply: &PartitionReply) -> Self {
+        Self { high_watermark: reply.high_watermark, log_start: reply.log_start }
+    }
 }
 
 /// One partition.

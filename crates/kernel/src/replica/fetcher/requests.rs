@@ -36,7 +36,7 @@ impl Step<'_> {
     /// Asks for the ends of the latest epochs; where no epoch is known here, truncates to the high watermark. The
     /// question waits until those truncations are done.
     fn begin_truncation(&mut self) {
-        let may_ask = self.fetcher.settings.protocol.offset_for_leader_epoch_supported();
+        let may_ask = self.fetcher.settings.may_ask_epochs();
         let (mut questions, mut cuts) = (Vec::new(), Vec::new());
         for (name, partition) in self.fetcher.partitions.in_order() {
             if partition.state() != State::Truncating || partition.is_delayed(self.mono_ms) {
@@ -132,7 +132,7 @@ impl Step<'_> {
             self.delay(name);
             return None;
         };
-        let told_by_fetch = self.fetcher.settings.protocol.truncation_on_fetch_supported();
+        let told_by_fetch = self.fetcher.settings.is_told_by_fetch();
         let known = partition.last_fetched_epoch.filter(|_| told_by_fetch);
         let fetch = FetchPartition {
             max_bytes: self.fetcher.settings.partition_max_bytes,

@@ -18,7 +18,7 @@ impl Step<'_> {
     ) {
         match self.fetcher.partitions.end_work(name, id) {
             Some(Work::Truncate { done }) => {
-                let told_by_fetch = self.fetcher.settings.protocol.truncation_on_fetch_supported();
+                let told_by_fetch = self.fetcher.settings.is_told_by_fetch();
                 let Some(partition) = self.fetcher.partitions.get_mut(name) else { return };
                 let fetched = partition.state() == State::Fetching;
                 let same = (partition.fetch_offset, partition.last_fetched_epoch) == (log_end, latest_epoch);

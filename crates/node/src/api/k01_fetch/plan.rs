@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use kernel::fetch::session::{self, FetchPartition, PartitionKey, Session, SessionError, TopicRef};
+use kernel::planted::Faults;
 use storage::partition_log::ReadBound;
 use wire::error_code::ErrorCode;
 use wire::messages::FetchRequest;
@@ -51,6 +52,8 @@ pub(super) struct Plan {
     pub(super) read_committed: bool,
     pub(super) session: SessionPlan,
     pub(super) targets: Vec<Target>,
+    /// Faults planted by a test build; none otherwise.
+    pub(super) faults: Faults,
 }
 
 /// What became of the request.
@@ -75,6 +78,7 @@ impl Plan {
             read_committed: request.isolation_level == 1,
             session: SessionPlan::None,
             targets: Vec::new(),
+            faults: broker.config().planted_faults,
         };
         // A wish beyond the limit could never be fulfilled and would always wait its time out.
         plan.min_bytes = plan.min_bytes.min(i64::try_from(plan.max_bytes).unwrap_or(i64::MAX));

@@ -191,7 +191,7 @@ fn read_log(
     }
     let asked = target.asked;
     if asked.last_fetched_epoch != LeaderEpoch::UNKNOWN
-        && let Some(diverging) = diverging(log, target)?
+        && let Some(diverging) = diverging(log, plan, target)?
     {
         return Ok(diverging);
     }
@@ -206,11 +206,12 @@ fn read_log(
 }
 
 /// Where the fetcher's last epoch ended, if that is not where the fetcher believes (KIP-595).
-fn diverging(log: &PartitionLog, target: &Target) -> Result<Option<PartitionAnswer>, ErrorCode> {
+fn diverging(log: &PartitionLog, plan: &Plan, target: &Target) -> Result<Option<PartitionAnswer>, ErrorCode> {
     let FetchPartition { last_fetched_epoch, fetch_offset, .. } = target.asked;
     let positions = log.positions();
     let (epoch, end) = log.end_offset_for_epoch(last_fetched_epoch);
-    match judge_fetch(last_fetched_epoch, fetch_offset, EpochEnd { epoch, end }, positions.log_start) {
+    let end = EpochEnd { epoch, end };
+    match judge_fetch(last_fetched_epoch, fetch_offset, end, positions.log_start, plan.faults) {
         FetchVerdict::Read => Ok(None),
         FetchVerdict::OutOfRange => Err(ErrorCode::OffsetOutOfRange),
         FetchVerdict::Diverging(end) => {

@@ -68,6 +68,7 @@ impl ReplicaFetcher {
             backoff_ms: i64::from(config.replica_fetch_backoff_ms),
             partition_max_bytes: config.replica_fetch_max_bytes,
             protocol: config.inter_broker_protocol_version,
+            faults: config.planted_faults,
         };
         let machine = Machine::new(settings);
         Arc::new(Self {

@@ -6,6 +6,8 @@ mod histories;
 mod incremental;
 mod memory;
 mod out_of_range;
+#[cfg(feature = "planted-faults")]
+mod planted;
 mod sessions;
 mod stories;
 mod truncating;
@@ -33,6 +35,11 @@ fn tp(index: i32) -> TopicPartition {
     TopicPartition::new("t", index)
 }
 
+fn settings(protocol: MetadataVersion) -> Settings {
+    let faults = Faults::default();
+    Settings { backoff_ms: BACKOFF_MS, partition_max_bytes: MAX_BYTES, protocol, faults }
+}
+
 /// A fetcher, its logs and its time.
 #[derive(Clone)]
 struct Bench {
@@ -43,8 +50,7 @@ struct Bench {
 
 impl Bench {
     fn new(protocol: MetadataVersion) -> Self {
-        let settings = Settings { backoff_ms: BACKOFF_MS, partition_max_bytes: MAX_BYTES, protocol };
-        Self { fetcher: Fetcher::new(settings), logs: MemoryLogs::default(), mono_ms: 0 }
+        Self { fetcher: Fetcher::new(settings(protocol)), logs: MemoryLogs::default(), mono_ms: 0 }
     }
 
     /// A fetcher of partition 0, whose log is in these epochs, following in `leader_epoch`.

@@ -9,7 +9,7 @@ use super::*;
 use crate::epochs::EpochHistory;
 
 /// Those that lose or mix up records when the high watermark decides where to truncate, as before KIP-101.
-const DECIDED_BY_EPOCHS: [&str; 9] = [
+pub(super) const DECIDED_BY_EPOCHS: [&str; 9] = [
     "kip101_data_loss",
     "kip101_data_loss_asking",
     "kip101_data_loss_newer_records",
@@ -38,10 +38,26 @@ fn stories() -> Vec<(String, String)> {
     stories
 }
 
-/// Plays a story; returns its text with what came of it, and the world in the end. `as_before`: the brokers speak a
-/// version without leader epochs, whatever the story says, and fetches that have nothing to ask are left out.
-fn play(story: &str, as_before: bool) -> (String, World) {
-    let mut player = Player { world: World::new(NEW, &[]), as_before };
+/// How a story is played otherwise than it is told. Fetches that have nothing to ask are left out then.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Play {
+    /// As it is told.
+    Told,
+    /// The brokers speak a version without leader epochs, whatever the story says.
+    WithoutEpochs,
+    /// With faults planted in all brokers.
+    #[cfg(feature = "planted-faults")]
+    Planted(Faults),
+}
+
+/// The story of this name.
+pub(super) fn story(name: &str) -> String {
+    std::fs::read_to_string(directory().join(format!("{name}.txt"))).unwrap()
+}
+
+/// Plays a story; returns its text with what came of it, and the world in the end.
+pub(super) fn play(story: &str, how: Play) -> (String, World) {
+    let mut player = Player { world: World::new(NEW, &[]), how };
     let mut text = String::new();
     for line in story.lines() {
         let command = line.strip_prefix("> ");
@@ -61,17 +77,22 @@ fn play(story: &str, as_before: bool) -> (String, World) {
 
 struct Player {
     world: World,
-    as_before: bool,
+    how: Play,
 }
 
 impl Player {
     fn begin(&mut self, ids: &[i32], protocol: MetadataVersion) {
-        self.world = World::new(if self.as_before { WITHOUT_EPOCHS } else { protocol }, ids);
+        self.world = match self.how {
+            Play::Told => World::new(protocol, ids),
+            Play::WithoutEpochs => World::new(WITHOUT_EPOCHS, ids),
+            #[cfg(feature = "planted-faults")]
+            Play::Planted(faults) => World::with_faults(protocol, ids, faults),
+        };
     }
 
     fn fetch(&mut self, id: i32, lost: bool) {
         let asked = self.world.exchange(id, lost);
-        assert!(asked || self.as_before, "{id} has nothing to ask");
+        assert!(asked || self.how != Play::Told, "{id} has nothing to ask");
     }
 
     fn obey(&mut self, command: &str) {
@@ -166,7 +187,7 @@ fn each_story_ends_as_it_is_told() {
     let stories = stories();
     assert!(stories.len() > 20, "{} stories", stories.len());
     for (name, told) in stories {
-        let (played, _) = play(&told, false);
+        let (played, _) = play(&told, Play::Told);
         if update {
             std::fs::write(directory().join(&name), played).unwrap();
         } else {
@@ -177,12 +198,11 @@ fn each_story_ends_as_it_is_told() {
 
 #[test]
 fn truncation_by_the_high_watermark_fails_where_epochs_are_needed() {
-    let stories = stories();
     for wanted in DECIDED_BY_EPOCHS {
-        let (_, story) = stories.iter().find(|(name, _)| *name == format!("{wanted}.txt")).unwrap();
-        let (_, by_epochs) = play(story, false);
+        let story = story(wanted);
+        let (_, by_epochs) = play(&story, Play::Told);
         assert!(by_epochs.is_sound(), "{wanted}: {:?}", by_epochs.judge());
-        let (text, by_high_watermark) = play(story, true);
+        let (text, by_high_watermark) = play(&story, Play::WithoutEpochs);
         assert!(!by_high_watermark.is_sound(), "{wanted} would not tell the difference:\n{text}");
     }
 }

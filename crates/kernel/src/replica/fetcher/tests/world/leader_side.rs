@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::fetch::session::{Answer, PartitionKey};
-use crate::replica::divergence::{FetchVerdict, judge_fetch};
+use crate::replica::divergence::{FetchVerdict, judge_fetch, told_end};
 
 impl World {
     /// Appends batches on the leader `id`.
@@ -183,7 +183,7 @@ impl World {
         answer.log_start = Offset(log.log_start);
         if fetch.last_fetched_epoch != LeaderEpoch::UNKNOWN {
             let end = log.end_offset_for(fetch.last_fetched_epoch);
-            match judge_fetch(fetch.last_fetched_epoch, offset, end, answer.log_start) {
+            match judge_fetch(fetch.last_fetched_epoch, offset, end, answer.log_start, self.settings.faults) {
                 FetchVerdict::Read => {}
                 FetchVerdict::Diverging(end) => return PartitionReply { diverging: Some(end), ..answer },
                 FetchVerdict::OutOfRange => return failed(key.partition, ErrorCode::OffsetOutOfRange),
@@ -215,7 +215,7 @@ impl World {
             if let Err(error) = self.fence(id, question.current_leader_epoch) {
                 return EpochReply { partition, error, end: EpochEnd::UNDEFINED };
             }
-            let mut end = self.log(id).end_offset_for(question.epoch);
+            let mut end = told_end(self.log(id).end_offset_for(question.epoch), self.settings.faults);
             if self.settings.protocol.offset_for_leader_epoch_version() == 0 {
                 end.epoch = LeaderEpoch::UNKNOWN;
             }

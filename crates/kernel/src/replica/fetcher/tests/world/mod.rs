@@ -75,7 +75,12 @@ pub(super) struct World {
 impl World {
     /// Brokers with empty logs, without a leader.
     pub(super) fn new(protocol: MetadataVersion, brokers: &[i32]) -> Self {
-        let settings = super::Settings { backoff_ms: BACKOFF_MS, partition_max_bytes: MAX_BYTES, protocol };
+        Self::with_faults(protocol, brokers, Faults::default())
+    }
+
+    /// The same with faults planted in all of them.
+    pub(super) fn with_faults(protocol: MetadataVersion, brokers: &[i32], faults: Faults) -> Self {
+        let settings = super::Settings { faults, ..settings(protocol) };
         let broker = |id: &i32| {
             let mut logs = MemoryLogs::default();
             logs.logs.insert(tp(0), MemoryLog::empty_at(0));
