@@ -66,6 +66,8 @@ pub struct Options {
     pub java_options: Vec<String>,
     /// Limit of the address space of a Blumfeld process, in bytes.
     pub address_space: Option<u64>,
+    /// The names of faults to plant in a Blumfeld; a build that can do that is used then.
+    pub planted_faults: Option<&'static str>,
 }
 
 impl Options {
@@ -325,6 +327,9 @@ impl Broker {
         }
         if self.kind == Kind::Blumfeld {
             lines.push(("blumfeld.http.address", format!("127.0.0.1:{}", ports::free()?)));
+            lines.extend(
+                self.options.planted_faults.map(|names| ("blumfeld.planted.faults", names.to_owned())),
+            );
         }
         Ok(lines)
     }
@@ -335,7 +340,10 @@ impl Broker {
         std::fs::write(&properties, self.properties()?)?;
         match self.kind {
             Kind::Blumfeld => {
-                let binary = cache::blumfeld_binary()?;
+                let binary = match self.options.planted_faults {
+                    None => cache::blumfeld_binary()?,
+                    Some(_) => cache::planted_binary()?,
+                };
                 let mut command = match self.options.address_space {
                     None => Command::new(&binary),
                     Some(bytes) => {

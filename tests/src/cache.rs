@@ -29,9 +29,23 @@ pub fn workspace() -> PathBuf {
 /// # Errors
 /// When there is no such file.
 pub fn blumfeld_binary() -> Result<PathBuf> {
+    binary("BLUMFELD_BINARY", "release/blumfeld", "cargo build --release")
+}
+
+/// A broker under test in which faults can be planted: `$BLUMFELD_PLANTED_BINARY`, or the one that `cargo xtask test`
+/// has built.
+///
+/// # Errors
+/// When there is no such file.
+pub fn planted_binary() -> Result<PathBuf> {
+    let build = "cargo build --features planted-faults --target-dir target/planted";
+    binary("BLUMFELD_PLANTED_BINARY", "planted/debug/blumfeld", build)
+}
+
+fn binary(variable: &str, place: &str, build: &str) -> Result<PathBuf> {
     let target =
         std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace().join("target"), PathBuf::from);
-    let binary = std::env::var_os("BLUMFELD_BINARY").map_or(target.join("release/blumfeld"), PathBuf::from);
-    ensure!(binary.is_file(), "{} is missing: run `cargo build --release` once", binary.display());
+    let binary = std::env::var_os(variable).map_or_else(|| target.join(place), PathBuf::from);
+    ensure!(binary.is_file(), "{} is missing: run `{build}` once", binary.display());
     Ok(binary)
 }

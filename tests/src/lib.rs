@@ -4,6 +4,7 @@
 //! a deadline, and ends only the processes that it started. What a suite needs from outside is installed by
 //! `cargo xtask setup`.
 
+pub mod admin;
 pub mod batch;
 pub mod broker;
 pub mod broker_proxy;

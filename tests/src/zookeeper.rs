@@ -125,6 +125,8 @@ const DELETE: i32 = 2;
 const GET_DATA: i32 = 4;
 const GET_CHILDREN: i32 = 8;
 const NO_NODE: i32 = -101;
+/// Bytes of a node's figures before the version of its data: two transactions and two times.
+const BEFORE_VERSION: usize = 32;
 
 impl ZookeeperClient {
     /// Opens a session. A server that has just started answers questions of its health before it takes
@@ -195,9 +197,22 @@ impl ZookeeperClient {
     /// # Errors
     /// When the server answers with another error.
     pub fn data(&mut self, path: &str) -> Result<Option<Option<Vec<u8>>>> {
+        Ok(self.versioned_data(path)?.map(|(data, _)| data))
+    }
+
+    /// The same with the version of the data.
+    ///
+    /// # Errors
+    /// As [`ZookeeperClient::data`].
+    pub fn versioned_data(&mut self, path: &str) -> Result<Option<(Option<Vec<u8>>, i32)>> {
         let (error, answer) = self.read_call(GET_DATA, path)?;
         match error {
-            0 => Ok(Some(Reader(&answer).nullable_bytes()?)),
+            0 => {
+                let mut reader = Reader(&answer);
+                let data = reader.nullable_bytes()?;
+                reader.take(BEFORE_VERSION)?;
+                Ok(Some((data, reader.int()?)))
+            }
             NO_NODE => Ok(None),
             _ => bail!("cannot read {path}: error {error}"),
         }

@@ -3,7 +3,7 @@
 //! Formatting, house rules and lints come first, then the tests beside the code, then the end-to-end suites
 //! against the release binary. A tool or client that is missing fails the run, nothing is skipped.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::Result;
@@ -13,13 +13,14 @@ use crate::tally::Tally;
 use crate::{setup, tidy};
 
 /// The end-to-end suites of the package `interop`, and how many of their tests run at a time.
-const SUITES: [(&str, &str); 8] = [
+const SUITES: [(&str, &str); 9] = [
     ("hostile", "1"),
     ("excess", "1"),
     ("durability", "2"),
     ("clients", "2"),
     ("zookeeper", "2"),
     ("cluster", "2"),
+    ("controller_moves", "3"),
     ("directory", "2"),
     ("oracle", "1"),
 ];
@@ -56,6 +57,12 @@ pub(crate) fn run(root: &Path, depth: Depth) -> Result<()> {
     result
 }
 
+/// Where the binary for planted faults is built: apart, so that nobody takes it for the real one.
+fn planted_folder(root: &Path) -> PathBuf {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    target.join("planted")
+}
+
 fn steps(root: &Path, depth: Depth, tally: &mut Tally) -> Result<()> {
     let cargo = |name: &str, arguments: &[&str]| step(name, &mut command("cargo", arguments, root));
     cargo("formatting", &["fmt", "--all", "--check"])?;
@@ -68,6 +75,10 @@ fn steps(root: &Path, depth: Depth, tally: &mut Tally) -> Result<()> {
     }
     let cache = setup::run(root)?;
     cargo("release binary", &["build", "--release", "--quiet", "--package", "blumfeld"])?;
+    let planted = planted_folder(root);
+    let features =
+        ["build", "--quiet", "--package", "blumfeld", "--features", "planted-faults", "--target-dir"];
+    cargo("binary for planted faults", &[&features[..], &[&planted.to_string_lossy()]].concat())?;
     for (suite, threads) in SUITES {
         let lints = ["clippy", "--quiet", "--package", "interop", "--test", suite, "--", "-D", "warnings"];
         cargo(&format!("lints of the suite {suite}"), &lints)?;

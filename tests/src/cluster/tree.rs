@@ -19,6 +19,10 @@ pub struct PartitionState {
     pub isr: Vec<i32>,
     /// The epoch of the controller that wrote it.
     pub controller_epoch: i32,
+    /// The partition epoch: the version of the node.
+    pub partition_epoch: i32,
+    /// Whether the leader was elected uncleanly and the others have not caught up yet.
+    pub recovering: bool,
 }
 
 /// A session with ZooKeeper for reading, and for the few writes that tests make.
@@ -47,9 +51,7 @@ impl Tree {
     /// When it holds something else, or cannot be read.
     pub fn json(&mut self, path: &str) -> Result<Option<Value>> {
         let Some(data) = self.client.data(path)? else { return Ok(None) };
-        let value = serde_json::from_slice(&data.unwrap_or_default())
-            .with_context(|| format!("{path} is no JSON"))?;
-        Ok(Some(value))
+        parse(path, data).map(Some)
     }
 
     /// The broker that is the controller.
@@ -106,15 +108,22 @@ impl Tree {
     /// # Errors
     /// When the tree cannot be read.
     pub fn state(&mut self, topic: &str, partition: i32) -> Result<Option<PartitionState>> {
-        let json = self.json(&format!("/brokers/topics/{topic}/partitions/{partition}/state"))?;
-        let Some(json) = json else { return Ok(None) };
+        let path = format!("/brokers/topics/{topic}/partitions/{partition}/state");
+        let Some((data, partition_epoch)) = self.client.versioned_data(&path)? else { return Ok(None) };
+        let json = parse(&path, data)?;
         Ok(Some(PartitionState {
             leader: integer(&json, "leader")?,
             leader_epoch: integer(&json, "leader_epoch")?,
             isr: integers(json.get("isr").context("no isr")?)?,
             controller_epoch: integer(&json, "controller_epoch")?,
+            partition_epoch,
+            recovering: json.get("leader_recovery_state").is_some_and(|state| state == 1),
         }))
     }
+}
+
+fn parse(path: &str, data: Option<Vec<u8>>) -> Result<Value> {
+    serde_json::from_slice(&data.unwrap_or_default()).with_context(|| format!("{path} is no JSON"))
 }
 
 fn integer(json: &Value, key: &str) -> Result<i32> {

@@ -6,12 +6,14 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use kernel::controller::event::{Change, Event};
 use metadata::store::{Request, Response, StoreError};
-use metadata::znode::config::{self, ConfigEntity};
+use metadata::znode::config::{self, ConfigEntity, Configs};
 use metadata::znode::config_change;
+use wire::types::TopicName;
 
 use super::pipeline::{Answers, one, pipeline};
-use super::topic_configs;
+use super::{controller, topic_configs};
 use crate::broker::Broker;
 
 /// How far the notifications are followed.
@@ -134,7 +136,7 @@ fn apply(broker: &Arc<Broker>, entities: Vec<ConfigEntity>, answers: Answers) {
     for (entity, answer) in entities.into_iter().zip(answers) {
         let configs = match answer {
             Ok(Response::Data { data, .. }) => config::decode(data.as_deref()),
-            Err(error) if error.is_no_node() => Ok(config::Configs::new()),
+            Err(error) if error.is_no_node() => Ok(Configs::new()),
             Ok(_) => continue,
             Err(error) => {
                 unread(&entity, &error);
@@ -142,7 +144,10 @@ fn apply(broker: &Arc<Broker>, entities: Vec<ConfigEntity>, answers: Answers) {
             }
         };
         match (entity, configs) {
-            (ConfigEntity::Topic(topic), Ok(configs)) => topic_configs::apply(broker, &topic, &configs),
+            (ConfigEntity::Topic(topic), Ok(configs)) => {
+                topic_configs::apply(broker, &topic, &configs);
+                allow_unclean_election(broker, topic, &configs);
+            }
             (entity, Ok(_)) => {
                 tracing::debug!(entity = %entity.entity_path(), "configs of an entity that is not followed yet");
             }
@@ -150,6 +155,13 @@ fn apply(broker: &Arc<Broker>, entities: Vec<ConfigEntity>, answers: Answers) {
                 tracing::error!(entity = %entity.entity_path(), %error, "configs that cannot be understood are left alone");
             }
         }
+    }
+}
+
+/// A topic that may lose records from now on may have a leader that it had to wait for before (KAFKA-6526).
+fn allow_unclean_election(broker: &Arc<Broker>, topic: TopicName, configs: &Configs) {
+    if topic_configs::allows_unclean_election(configs) == Some(true) {
+        controller::tell(broker, Event::Changed(Change::UncleanElection(Some(topic))));
     }
 }
 

@@ -14,6 +14,8 @@ use super::topics::store_refusal;
 use crate::broker::Broker;
 use crate::refusal::Refusal;
 
+const UNCLEAN: &str = "unclean.leader.election.enable";
+
 /// The configs of topics by name; a topic whose configs cannot be read is missing.
 pub(crate) type TopicConfigs = BTreeMap<TopicName, Configs>;
 
@@ -72,6 +74,11 @@ pub(crate) fn replace(
             Err(error) => done(Err(store_refusal(&error, &topic))),
         }),
     );
+}
+
+/// What the configs of a topic say of unclean elections; `None`: nothing, so the broker's config holds.
+pub(super) fn allows_unclean_election(configs: &Configs) -> Option<bool> {
+    configs.get(UNCLEAN).map(|value| value.eq_ignore_ascii_case("true"))
 }
 
 /// Puts the configs of a topic in force in its logs.

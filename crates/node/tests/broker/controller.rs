@@ -165,6 +165,31 @@ fn configs_that_are_changed_elsewhere_are_in_force_and_old_notifications_are_rem
     until(&node, "an empty list", || Blocking::new(&store).children(config_change::ROOT).unwrap().len() < 2);
 }
 
+/// KAFKA-6526.
+#[test]
+fn a_topic_that_may_lose_records_gets_a_leader_that_is_not_in_sync() {
+    let node = Node::start(&[("broker.id", "0")]);
+    let store = node.store();
+    let calls = Blocking::new(&store);
+    let (registration, _) = calls.get(&broker::path(BrokerId(0))).unwrap();
+    calls.create(&broker::path(BrokerId(1)), Value::from(registration), CreateMode::Ephemeral).unwrap();
+    write_topic_on(&store, "t", 1, &[1, 0]);
+    until(&node, "a leader", || state(&store, "t", 0).is_some_and(|state| state.leader == BrokerId(1)));
+    let alone = PartitionState { isr: vec![BrokerId(1)], ..state(&store, "t", 0).unwrap() };
+    let name = TopicPartition { topic: TopicName::from("t"), partition: 0 };
+    calls.set(&partition_state::path(&name), alone.encode(), None).unwrap();
+    calls.delete(&broker::path(BrokerId(1)), None).unwrap();
+    until(&node, "no leader", || state(&store, "t", 0).is_some_and(|state| state.leader == BrokerId::NONE));
+
+    let entity = ConfigEntity::Topic(name.topic);
+    let configs = [("unclean.leader.election.enable".to_owned(), "true".to_owned())].into();
+    let written = Op::create(entity.path(), config::encode(&configs), CreateMode::Persistent);
+    calls.multi(vec![written, config_change::notify(&entity)]).unwrap();
+    until(&node, "a leader that is not in sync", || leader(&node, "t") == Some(0));
+    let elected = state(&store, "t", 0).unwrap();
+    assert_eq!((elected.isr, elected.is_recovering), (vec![BrokerId(0)], true));
+}
+
 #[test]
 fn a_controller_whose_store_is_gone_gives_the_hand_over_of_its_leaderships_up_and_stops() {
     let node = Node::start(&[("broker.id", "0")]);

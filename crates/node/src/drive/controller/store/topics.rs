@@ -13,9 +13,7 @@ use wire::types::TopicName;
 use super::{Done, failure, fenced, mismatch};
 use crate::broker::Broker;
 use crate::drive::pipeline::pipeline;
-
-/// The config that allows unclean elections.
-const UNCLEAN: &str = "unclean.leader.election.enable";
+use crate::drive::topic_configs;
 
 pub(super) fn read(broker: &Arc<Broker>, names: BTreeSet<TopicName>, done: Done) {
     let reads = names.iter().map(|name| Request::get(topic::path(name)).watched()).collect();
@@ -126,7 +124,7 @@ fn unclean_election(
 ) -> Result<Result<Option<bool>, String>, StoreFailure> {
     match answer {
         Ok(Response::Data { data, .. }) => Ok(config::decode(data.as_deref())
-            .map(|configs| configs.get(UNCLEAN).map(|value| value.eq_ignore_ascii_case("true")))
+            .map(|configs| topic_configs::allows_unclean_election(&configs))
             .map_err(|error| error.to_string())),
         Ok(_) => Err(mismatch()),
         // A topic without a config znode has no overrides.
