@@ -23,15 +23,18 @@ const CREATED: i32 = 3_000;
 /// Partitions whose leaders move, in a full run.
 const MOVED: i32 = 10_000;
 
-const CREATION: Row =
-    Row { name: "3,000 partitions, two replicas: known to all", unit: "s", goal: Goal::RatioAtMost(0.2) };
+const CREATION: Row = Row {
+    name: "3,000 partitions (a tenth with --quick), two replicas: known to all",
+    unit: "s",
+    goal: Goal::RatioAtMost(0.2),
+};
 const CONTROLLER_KILLED: Row = Row {
-    name: "10,000 partitions: controller killed, from the new one to all leaders",
+    name: "10,000 partitions (a tenth with --quick): controller killed, from the new one to all leaders",
     unit: "s",
     goal: Goal::AtMost(1.0),
 };
 const BROKER_KILLED: Row = Row {
-    name: "10,000 partitions: broker killed, from its session's end to all leaders",
+    name: "10,000 partitions (a tenth with --quick): broker killed, from its session's end to all leaders",
     unit: "s",
     goal: Goal::AtMost(1.0),
 };
