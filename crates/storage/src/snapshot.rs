@@ -2,7 +2,7 @@
 //! in the name, so that a start need not read the whole log (KIP-98).
 //!
 //! A version, a checksum (CRC-32C of what follows it), a count, and 46 bytes for each producer. Only the last
-//! batch of a producer is kept, so after a reload only that one is recognised as a duplicate.
+//! batch of a producer is kept; `partition_log/recall.rs` finds those before it in the log when a producer repeats one.
 
 use std::io;
 use std::path::Path;

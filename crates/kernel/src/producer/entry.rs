@@ -2,7 +2,7 @@
 
 use wire::types::{Millis, Offset};
 
-use super::decrement_sequence;
+use super::{decrement_sequence, sequence::follows};
 
 /// How many of a producer's last batches are kept to recognise repeated ones.
 pub const RETAINED_BATCHES: usize = 5;
@@ -88,6 +88,27 @@ impl ProducerEntry {
             *slot = batch;
             self.batch_count += 1;
         }
+    }
+
+    /// Whether there is room for older batches than those that are remembered.
+    pub(super) fn is_short(&self) -> bool {
+        usize::from(self.batch_count) < RETAINED_BATCHES
+    }
+
+    /// Remembers the batch right before the oldest one of the same epoch, if there is room. Returns whether it was that.
+    pub(super) fn recall(&mut self, epoch: i16, batch: BatchMetadata) -> bool {
+        let Some(oldest) = self.batches().first() else { return false };
+        let is_before = batch.last_offset < oldest.first_offset()
+            && follows(batch.last_sequence, oldest.first_sequence());
+        if !self.is_short() || epoch != self.producer_epoch || !is_before {
+            return false;
+        }
+        self.batches.rotate_right(1);
+        if let Some(slot) = self.batches.first_mut() {
+            *slot = batch;
+        }
+        self.batch_count += 1;
+        true
     }
 
     /// Takes over `epoch`; the batches of another epoch are forgotten.

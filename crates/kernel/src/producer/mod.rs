@@ -64,6 +64,18 @@ pub struct ProducerBatch {
     pub content: BatchContent,
 }
 
+impl ProducerBatch {
+    /// What is remembered of it.
+    fn metadata(&self) -> BatchMetadata {
+        BatchMetadata {
+            last_sequence: self.last_sequence,
+            last_offset: self.last_offset,
+            offset_delta: i32::try_from(self.last_offset.0 - self.base_offset.0).unwrap_or(i32::MAX),
+            timestamp: self.max_timestamp,
+        }
+    }
+}
+
 /// Why a batch is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Rejection {
@@ -114,12 +126,14 @@ pub struct ProducerStates {
     /// First offset of each completed transaction whose marker is at or above the high watermark, with the marker.
     unreplicated: BTreeMap<Offset, Offset>,
     map_end: Offset,
+    /// Of the batches before it no more is known than what a snapshot keeps: the last of each producer.
+    seen_from: Offset,
 }
 
 impl ProducerStates {
     /// A state without producers that is true up to `map_end` (exclusive).
     pub fn new(map_end: Offset) -> Self {
-        Self { map_end, ..Self::default() }
+        Self { map_end, seen_from: map_end, ..Self::default() }
     }
 
     /// The state that a snapshot at `map_end` holds. Entries that have already expired are left out.
@@ -170,6 +184,36 @@ impl ProducerStates {
     /// Notes that the log up to `end` (exclusive) is reflected.
     pub fn set_map_end(&mut self, end: Offset) {
         self.map_end = end;
+    }
+
+    /// The offset from which on (inclusive) all batches were seen. Of those before only the last of each producer is
+    /// known, since a snapshot keeps no more, until they were [recalled](Self::recall).
+    pub fn seen_from(&self) -> Offset {
+        self.seen_from
+    }
+
+    /// Whether a batch of a client, which is neither the next one of its producer nor a repetition of one that is
+    /// remembered, may repeat one that was written before [`seen_from`](Self::seen_from).
+    pub fn may_have_forgotten(&self, batch: &ProducerBatch) -> bool {
+        let Some(entry) = self.producers.get(&batch.producer_id) else { return false };
+        let (first, last) = (batch.base_sequence, batch.last_sequence);
+        entry.producer_epoch == batch.producer_epoch
+            && entry.is_short()
+            && entry.batches().first().is_some_and(|oldest| oldest.first_offset() > Offset(0))
+            && !sequence::follows(entry.last_sequence(), first)
+            && entry.find_duplicate(batch.producer_epoch, first, last).is_none()
+    }
+
+    /// Takes over batches from before [`seen_from`](Self::seen_from), newest first, as far as they are the ones right
+    /// before those that are remembered. Nothing is left to be recalled from `from` (inclusive) on afterwards.
+    pub fn recall(&mut self, newest_first: impl IntoIterator<Item = ProducerBatch>, from: Offset) {
+        for batch in newest_first {
+            let Some(entry) = self.producers.get_mut(&batch.producer_id) else { continue };
+            if matches!(batch.content, BatchContent::Data { .. }) {
+                entry.recall(batch.producer_epoch, batch.metadata());
+            }
+        }
+        self.seen_from = self.seen_from.min(from);
     }
 
     /// Takes over what [`PendingUpdates::judge`] accepted, in the order of acceptance. Returns the transactions

@@ -91,12 +91,7 @@ impl PendingUpdates {
             _ => {}
         }
         entry.set_epoch(batch.producer_epoch);
-        entry.remember(BatchMetadata {
-            last_sequence: batch.last_sequence,
-            last_offset: batch.last_offset,
-            offset_delta: i32::try_from(batch.last_offset.0 - batch.base_offset.0).unwrap_or(i32::MAX),
-            timestamp: batch.max_timestamp,
-        });
+        entry.remember(batch.metadata());
         entry.last_timestamp = batch.max_timestamp;
         Ok(())
     }

@@ -53,6 +53,56 @@ fn out_of_order(given: i32, last: i32) -> Verdict {
     Verdict::Rejected(Rejection::OutOfOrderSequence { given, last })
 }
 
+/// A producer that wrote six batches of two records, as a snapshot knows it.
+fn after_a_snapshot(batches: &[ProducerBatch]) -> ProducerStates {
+    let mut states = ProducerStates::new(Offset(0));
+    batches.iter().for_each(|batch| accepted(&mut states, *batch));
+    let kept = states.entries().map(|entry| {
+        let mut kept = ProducerEntry::new(entry.producer_id);
+        kept.set_epoch(entry.producer_epoch);
+        entry.last_batch().into_iter().for_each(|batch| kept.remember(*batch));
+        kept
+    });
+    ProducerStates::from_snapshot(kept.collect::<Vec<_>>(), states.map_end(), 0, Millis(i64::MAX))
+}
+
+#[test]
+fn batches_before_a_snapshot_are_recalled_up_to_five_and_without_gaps() {
+    let batches: Vec<_> = (0..6).map(|at| data(0, at * 2, 2, i64::from(at) * 2)).collect();
+    let mut states = after_a_snapshot(&batches);
+    assert_eq!(states.seen_from(), Offset(12));
+    assert!(states.may_have_forgotten(&batches[1]));
+    assert!(!states.may_have_forgotten(&batches[5]), "it is remembered");
+    assert!(!states.may_have_forgotten(&data(0, 12, 2, 12)), "it is the next one");
+    assert!(!states.may_have_forgotten(&data(1, 0, 2, 12)), "its epoch is new");
+    let mut with_a_gap = states.clone();
+    let gap = [&batches[..3], &batches[4..]].concat();
+    with_a_gap.recall(gap.into_iter().rev(), Offset(0));
+    assert_eq!(with_a_gap.get(PRODUCER).unwrap().batches().len(), 2);
+
+    states.recall(batches.iter().rev().copied(), Offset(0));
+    assert_eq!(states.seen_from(), Offset(0));
+    for batch in &batches[1..] {
+        assert!(matches!(append(&mut states, *batch, AppendOrigin::Client), Verdict::Duplicate(_)));
+    }
+    assert!(!states.may_have_forgotten(&batches[0]), "five are remembered");
+    assert_eq!(append(&mut states, batches[0], AppendOrigin::Client), out_of_order(0, 11));
+    accepted(&mut states, data(0, 12, 2, 12));
+}
+
+#[test]
+fn other_epochs_and_markers_are_not_recalled() {
+    let batches = [data(0, 0, 2, 0), data(1, 0, 2, 2), data(1, 2, 2, 4)];
+    let mut states = after_a_snapshot(&batches);
+    let marker = ProducerBatch { base_offset: Offset(3), last_offset: Offset(3), ..marker(1, 3, false, 0) };
+    states.recall([batches[2], marker, batches[1], batches[0]], Offset(0));
+    let entry = states.get(PRODUCER).unwrap();
+    assert_eq!(
+        entry.batches().iter().map(BatchMetadata::first_offset).collect::<Vec<_>>(),
+        [Offset(2), Offset(4)]
+    );
+}
+
 #[test]
 fn a_repeated_batch_among_the_last_five_is_a_duplicate() {
     let mut states = ProducerStates::new(Offset(0));
@@ -353,7 +403,8 @@ fn a_snapshot_brings_back_producers_and_open_transactions_and_drops_expired_ones
     let mut states = ProducerStates::new(Offset(0));
     accepted(&mut states, transactional(data(0, 0, 1, 0)));
     accepted(&mut states, ProducerBatch { producer_id: 2000, ..data(0, 0, 1, 1) });
-    let loaded = ProducerStates::from_snapshot(states.entries().copied(), Offset(2), 5002, Millis(1000));
+    let mut loaded = ProducerStates::from_snapshot(states.entries().copied(), Offset(2), 5002, Millis(1000));
+    loaded.recall([], Offset(0));
     assert_eq!(loaded, states);
     let later = ProducerStates::from_snapshot(states.entries().copied(), Offset(2), 99_999, Millis(1000));
     assert_eq!(later.entries().map(|entry| entry.producer_id).collect::<Vec<_>>(), [PRODUCER]);

@@ -148,6 +148,9 @@ impl PartitionLog {
             self.check()?;
             self.roll_to(writer, header.base_offset, reason, config, now)?;
         }
+        if let Some(batch) = item.producer_batch() {
+            self.recall_if_forgotten(writer, &batch, item.origin)?;
+        }
         group.push(writer, item, outcomes, self.positions().log_start);
         Ok(())
     }

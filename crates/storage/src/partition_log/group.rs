@@ -6,7 +6,7 @@
 
 use std::io::IoSlice;
 
-use kernel::producer::{AppendOrigin, BatchMetadata, PendingUpdates, Verdict};
+use kernel::producer::{AppendOrigin, BatchMetadata, PendingUpdates, ProducerBatch, Verdict};
 use wire::batch::control::EndTxnMarker;
 use wire::batch::validate::Validated;
 use wire::batch::{BatchHeader, HEADER_LEN};
@@ -24,7 +24,7 @@ pub(super) struct Item {
     /// Which request it is.
     pub(super) slot: usize,
     pub(super) batch: Validated,
-    origin: AppendOrigin,
+    pub(super) origin: AppendOrigin,
     marker: Option<EndTxnMarker>,
 }
 
@@ -36,6 +36,11 @@ impl Item {
         marker: Option<EndTxnMarker>,
     ) -> Self {
         Self { slot, batch, origin, marker }
+    }
+
+    /// The batch as the rules of producers see it; none if it names no producer.
+    pub(super) fn producer_batch(&self) -> Option<ProducerBatch> {
+        producer_batch(&self.batch.header, self.marker)
     }
 }
 
@@ -68,7 +73,7 @@ impl Group {
 
     /// Takes a batch in, or fills its slot if the producer's state does not allow it.
     pub(super) fn push(&mut self, writer: &Writer, item: Item, outcomes: &mut Outcomes, log_start: Offset) {
-        if let Some(batch) = producer_batch(&item.batch.header, item.marker) {
+        if let Some(batch) = item.producer_batch() {
             match self.updates.judge(&writer.producers, &batch, item.origin) {
                 Verdict::Accepted => {}
                 Verdict::Duplicate(known) => {

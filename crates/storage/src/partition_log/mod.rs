@@ -20,6 +20,7 @@ mod group;
 mod load;
 mod positions;
 mod read;
+mod recall;
 mod retention;
 mod roll;
 mod snapshots;

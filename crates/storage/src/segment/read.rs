@@ -38,6 +38,24 @@ impl Segment {
         self.scan_at(position)
     }
 
+    /// Scans the headers of the batches before `end` (exclusive), of about the last `bytes` before it: from the next
+    /// place that the index knows.
+    pub fn scan_before(&self, end: Offset, bytes: u64) -> Result<BatchScan, SegmentError> {
+        let end = self.locate(end)?.map_or(self.size(), |place| place.position);
+        let wanted = end.saturating_sub(bytes);
+        self.check_indexes()?;
+        let mut start = 0;
+        if wanted > 0 {
+            let entry = self.offset_index.first_at_or_beyond(wanted).map_err(|error| self.index(error))?;
+            let entry = entry.filter(|entry| entry.position < end);
+            let last = self.offset_index.last().map_err(|error| self.index(error))?;
+            let last = last.filter(|entry| entry.position < end);
+            start = entry.or(last).map_or(0, |entry| entry.position);
+        }
+        let file = self.log().handle().map_err(|error| self.io(error))?;
+        Ok(BatchScan::new(file, start, end, SCAN_BYTES))
+    }
+
     pub(super) fn scan(&self, position: u64, read_ahead: usize) -> Result<BatchScan, SegmentError> {
         let file = self.log().handle().map_err(|error| self.io(error))?;
         Ok(BatchScan::new(file, position, self.size(), read_ahead))
@@ -135,7 +153,7 @@ impl Segment {
     }
 
     /// Reads on in `scan`, ending at the first batch that is no batch.
-    pub(super) fn next_good(&self, scan: &mut BatchScan) -> Result<Option<FileBatch>, SegmentError> {
+    pub(crate) fn next_good(&self, scan: &mut BatchScan) -> Result<Option<FileBatch>, SegmentError> {
         match scan.next_batch() {
             Err(ScanError::Corrupt { .. }) => Ok(None),
             other => other.map_err(|error| self.scan_error(error)),

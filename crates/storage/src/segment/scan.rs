@@ -79,6 +79,11 @@ impl BatchScan {
         self.position
     }
 
+    /// Where it ends, in bytes from the start of the file (exclusive).
+    pub(crate) fn end(&self) -> u64 {
+        self.end
+    }
+
     /// The bytes that the scan holds at the most.
     #[cfg(test)]
     pub(super) fn buffered_capacity(&self) -> usize {

@@ -13,11 +13,46 @@ fn producers_are_known_after_a_clean_stop() {
     log.put(produced(9, 0, 2, 2));
     let log = bench.reopen_clean(log);
     assert!(log.put(produced(9, 0, 2, 2)).duplicate, "the last batch is known");
-    assert!(
-        matches!(log.try_put(produced(9, 0, 0, 2)), Err(AppendError::Producer { .. })),
-        "older ones are not"
-    );
     sequence_after_load(&log, 4);
+}
+
+/// A snapshot keeps the last batch only; the answers to all five that a producer may have under way can be lost.
+#[test]
+fn the_last_five_batches_are_recognised_after_a_clean_stop() {
+    let mut bench = Bench::new();
+    let log = bench.create();
+    for at in 0..7 {
+        log.put(produced(9, 0, at * 2, 2));
+        // Over several segments, and with others between them.
+        log.put(records(1, 400));
+        log.put(produced(4, 0, at, 1));
+    }
+    assert!(log.segment_count() > 2);
+    let log = bench.reopen_clean(log);
+    assert!(log.put(produced(4, 0, 6, 1)).duplicate);
+    for at in 2..7 {
+        let again = log.put(produced(9, 0, at * 2, 2));
+        assert!(again.duplicate, "batch {at}");
+        assert_eq!(again.base_offset, Offset(i64::from(at) * 4));
+    }
+    assert!(
+        matches!(log.try_put(produced(9, 0, 2, 2)), Err(AppendError::Producer { .. })),
+        "of six the oldest is forgotten"
+    );
+    assert!(log.put(produced(4, 0, 3, 1)).duplicate, "those of all producers are known again");
+    sequence_after_load(&log, 14);
+}
+
+#[test]
+fn batches_of_an_older_epoch_are_not_recalled() {
+    let mut bench = Bench::new();
+    let log = bench.create();
+    log.put(produced(9, 0, 0, 2));
+    log.put(produced(9, 1, 0, 2));
+    log.put(produced(9, 1, 2, 2));
+    let log = bench.reopen_clean(log);
+    assert!(log.put(produced(9, 1, 0, 2)).duplicate);
+    assert!(matches!(log.try_put(produced(9, 0, 0, 2)), Err(AppendError::Producer { .. })));
 }
 
 #[test]

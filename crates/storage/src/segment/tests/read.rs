@@ -105,6 +105,26 @@ fn the_upper_bound_of_a_read_is_the_first_index_entry_at_or_beyond_its_end() {
 }
 
 #[test]
+fn a_scan_before_an_offset_reads_about_as_much_as_was_asked_for() {
+    let disk = CrashDisk::new();
+    let segment = create(&disk);
+    let size = fill(&segment)[0].bytes.len() as u64;
+    let bases = |end, bytes| {
+        let mut scan = segment.scan_before(Offset(end), bytes).unwrap();
+        std::iter::from_fn(|| scan.next_batch().unwrap()).map(|batch| batch.header.base_offset.0).collect()
+    };
+    let between = |from: i64, to: i64| (from..to).step_by(2).collect::<Vec<_>>();
+    // Entries are at batches 2, 4, 6 and 8.
+    let last: Vec<i64> = bases(120, 4 * size);
+    assert_eq!(last, between(112, 120));
+    for (end, bytes, from) in
+        [(120, u64::MAX, 100), (120, 3 * size, 116), (120, size, 116), (110, 2 * size, 108), (104, size, 100)]
+    {
+        assert_eq!(bases(end, bytes), between(from, end), "{bytes} bytes before {end}");
+    }
+}
+
+#[test]
 fn a_scan_from_an_offset_gives_the_batches_from_there_on() {
     let disk = CrashDisk::new();
     let segment = create(&disk);
