@@ -5,7 +5,7 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, ExitStatus};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -193,7 +193,20 @@ impl Broker {
     /// When it does not stop in time, or ends badly.
     pub fn stop(&mut self) -> Result<()> {
         let process = self.process.take().with_context(|| format!("{} does not run", self.kind))?;
-        let status = process.terminate(STOP_LIMIT)?;
+        self.judge_end(process.terminate(STOP_LIMIT)?)
+    }
+
+    /// Whether the process has ended in order after it was asked to; then it may be started again.
+    ///
+    /// # Errors
+    /// When it has ended otherwise.
+    pub fn has_stopped(&mut self) -> Result<bool> {
+        let Some(status) = self.process()?.status()? else { return Ok(false) };
+        self.process = None;
+        self.judge_end(status).map(|()| true)
+    }
+
+    fn judge_end(&self, status: ExitStatus) -> Result<()> {
         let expected = if self.kind == Kind::Kafka { 143 } else { 0 };
         ensure!(status.code() == Some(expected), "{} ended with {status} after SIGTERM", self.kind);
         Ok(())

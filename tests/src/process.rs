@@ -72,12 +72,28 @@ impl Process {
         seen.with_context(|| format!("end of the log of {}:\n{}", self.name, self.log_tail(40)))
     }
 
+    /// Asks the process to end (SIGTERM), and does not wait for it.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn ask_to_end(&self) -> Result<()> {
+        Ok(kill_process(Pid::from_child(&self.child), Signal::TERM)?)
+    }
+
+    /// How the process ended, if it has.
+    ///
+    /// # Errors
+    /// When the system cannot tell.
+    pub fn status(&mut self) -> Result<Option<ExitStatus>> {
+        Ok(self.child.try_wait()?)
+    }
+
     /// Asks the process to end (SIGTERM) and waits for it.
     ///
     /// # Errors
     /// When it does not end within `limit`.
     pub fn terminate(mut self, limit: Duration) -> Result<ExitStatus> {
-        kill_process(Pid::from_child(&self.child), Signal::TERM)?;
+        self.ask_to_end()?;
         let what = format!("the end of {}", self.name);
         wait::until(&what, limit, || Ok(self.child.try_wait()?))
             .with_context(|| format!("end of the log of {}:\n{}", self.name, self.log_tail(40)))

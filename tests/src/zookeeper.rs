@@ -1,4 +1,4 @@
-//! A ZooKeeper server of one node, from the real Kafka's jars, and a small client for its tree.
+//! A ZooKeeper server from the real Kafka's jars, alone or of an ensemble, and a small client for its tree.
 //!
 //! The client speaks the public protocol: length-prefixed frames, a connect handshake, then requests with an
 //! xid and an operation code. It knows what moving a tree needs: create, get, children.
@@ -17,12 +17,14 @@ use crate::wait;
 
 const START_LIMIT: Duration = Duration::from_secs(60);
 const PROBE_LIMIT: Duration = Duration::from_millis(500);
+const HANDSHAKE_LIMIT: Duration = Duration::from_secs(5);
 const ANSWER_LIMIT: Duration = Duration::from_secs(30);
 
-/// A running server.
+/// A server; its process may be killed and started again.
 #[derive(Debug)]
 pub struct Zookeeper {
-    process: Process,
+    /// None while it is down.
+    process: Option<Process>,
     folder: PathBuf,
     port: u16,
 }
@@ -52,18 +54,53 @@ impl Zookeeper {
             config.push_str(&format!("{key}={value}\n"));
         }
         std::fs::write(folder.join(CONFIG), config)?;
-        Ok(Self { process: spawn(folder, port)?, folder: folder.to_path_buf(), port })
+        let mut server = Self { process: None, folder: folder.to_path_buf(), port };
+        server.start_again()?;
+        server.until_ok()?;
+        Ok(server)
     }
 
     /// Kills the process and starts it again on the same data and port; `while_down` runs in between.
     ///
     /// # Errors
     /// When it does not end or not start again.
-    pub fn restart(self, while_down: impl FnOnce()) -> Result<Self> {
-        let Self { process, folder, port } = self;
-        process.kill()?;
+    pub fn restart(&mut self, while_down: impl FnOnce()) -> Result<()> {
+        self.kill()?;
         while_down();
-        Ok(Self { process: spawn(&folder, port)?, folder, port })
+        self.start_again()?;
+        self.until_ok()
+    }
+
+    /// Kills the process (SIGKILL).
+    ///
+    /// # Errors
+    /// When it does not run.
+    pub fn kill(&mut self) -> Result<()> {
+        self.process.take().context("ZooKeeper does not run")?.kill()
+    }
+
+    /// Starts a process on the same data and port, and does not wait until it serves.
+    ///
+    /// # Errors
+    /// When it cannot be started, or runs.
+    pub fn start_again(&mut self) -> Result<()> {
+        ensure!(self.process.is_none(), "ZooKeeper runs already");
+        let options = ["-Xmx256M", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"];
+        let class = "org.apache.zookeeper.server.quorum.QuorumPeerMain";
+        let config = self.folder.join(CONFIG);
+        let mut command = java::command(Jars::Kafka39, &options, class, &[&config.to_string_lossy()])?;
+        self.process = Some(Process::spawn("ZooKeeper", &mut command, &self.folder.join("zookeeper.log"))?);
+        Ok(())
+    }
+
+    /// Waits until the server says that it is well.
+    fn until_ok(&mut self) -> Result<()> {
+        let port = self.port;
+        let process = self.process.as_mut().context("ZooKeeper does not run")?;
+        wait::until("ZooKeeper's imok", START_LIMIT, || {
+            ensure!(process.is_running()?, "ZooKeeper ended:\n{}", process.log_tail(30));
+            Ok((ask(port, "ruok").ok().as_deref() == Some("imok")).then_some(()))
+        })
     }
 
     /// `host:port` of the server.
@@ -72,36 +109,25 @@ impl Zookeeper {
         format!("127.0.0.1:{}", self.port)
     }
 
-    /// The process id.
+    /// What it is in its ensemble: `leader` or `follower`, `standalone` without one; none while it does not serve.
     #[must_use]
-    pub fn id(&self) -> u32 {
-        self.process.id()
+    pub fn mode(&self) -> Option<String> {
+        let answer = ask(self.port, "srvr").ok()?;
+        answer.lines().find_map(|line| line.strip_prefix("Mode: ")).map(str::to_owned)
     }
 }
 
 const CONFIG: &str = "zookeeper.properties";
 
-fn spawn(folder: &Path, port: u16) -> Result<Process> {
-    let options = ["-Xmx256M", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"];
-    let class = "org.apache.zookeeper.server.quorum.QuorumPeerMain";
-    let config = folder.join(CONFIG);
-    let mut command = java::command(Jars::Kafka39, &options, class, &[&config.to_string_lossy()])?;
-    let mut process = Process::spawn("ZooKeeper", &mut command, &folder.join("zookeeper.log"))?;
-    wait::until("ZooKeeper's imok", START_LIMIT, || {
-        ensure!(process.is_running()?, "ZooKeeper ended:\n{}", process.log_tail(30));
-        Ok(is_ok(port).ok().filter(|ok| *ok))
-    })?;
-    Ok(process)
-}
-
-fn is_ok(port: u16) -> Result<bool> {
+/// The answer to a word of four letters.
+fn ask(port: u16, word: &str) -> Result<String> {
     let mut stream = TcpStream::connect(("127.0.0.1", port))?;
     // A server that has just begun to listen may take a question and never answer it.
     stream.set_read_timeout(Some(PROBE_LIMIT))?;
-    stream.write_all(b"ruok")?;
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer)?;
-    Ok(answer == b"imok")
+    stream.write_all(word.as_bytes())?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    Ok(answer)
 }
 
 /// A node of the tree.
@@ -135,13 +161,24 @@ impl ZookeeperClient {
     /// # Errors
     /// When the server cannot be reached or refuses.
     pub fn connect(address: &str) -> Result<Self> {
-        wait::until("a session with ZooKeeper", ANSWER_LIMIT, || Ok(Self::try_connect(address).ok()))
+        Self::connect_to_one_of(&[address.to_owned()])
+    }
+
+    /// Opens a session with the first of an ensemble's servers that takes it.
+    ///
+    /// # Errors
+    /// When none of them does.
+    pub fn connect_to_one_of(addresses: &[String]) -> Result<Self> {
+        wait::until("a session with ZooKeeper", ANSWER_LIMIT, || {
+            Ok(addresses.iter().find_map(|address| Self::try_connect(address).ok()))
+        })
     }
 
     fn try_connect(address: &str) -> Result<Self> {
         let stream =
             TcpStream::connect(address).with_context(|| format!("cannot reach ZooKeeper {address}"))?;
-        stream.set_read_timeout(Some(ANSWER_LIMIT))?;
+        // One that has just begun to listen may never answer.
+        stream.set_read_timeout(Some(HANDSHAKE_LIMIT))?;
         let mut client = Self { stream, next_xid: 1 };
         let mut hello = Vec::new();
         put_int(&mut hello, 0);
@@ -152,6 +189,7 @@ impl ZookeeperClient {
         client.write_frame(&hello)?;
         let answer = client.read_frame()?;
         ensure!(answer.len() >= 16, "a short answer to the handshake");
+        client.stream.set_read_timeout(Some(ANSWER_LIMIT))?;
         Ok(client)
     }
 

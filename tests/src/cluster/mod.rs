@@ -1,16 +1,16 @@
-//! A cluster on loopback ports: a real ZooKeeper and brokers of either kind, each a process with a folder of its
+//! A cluster on loopback ports: real ZooKeeper servers and brokers of either kind, each a process with a folder of its
 //! own.
 //!
 //! Every broker reaches ZooKeeper through a proxy of its own, so that its session can be cut, and may stand behind
 //! a proxy that knows frames, which is the address that others are told. Waiting is for conditions, each with a
 //! deadline. Dropping a cluster kills its processes and no others.
 
+mod parting;
 mod tree;
 mod view;
 
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, ensure};
@@ -19,16 +19,17 @@ use kafka_protocol::messages::create_topics_request::CreatableTopic;
 use tempfile::TempDir;
 
 use crate::broker::{Broker, Kind, Member, Options};
-use crate::broker_proxy::{Action, Applied, BrokerProxy, Gate, Rule};
+use crate::broker_proxy::BrokerProxy;
 use crate::calls;
 use crate::checker::{Dump, dump_directory};
+use crate::ensemble::Ensemble;
 use crate::folders;
 use crate::ports;
 use crate::raw::Connection;
 use crate::tcp_proxy::TcpProxy;
 use crate::wait;
-use crate::zookeeper::Zookeeper;
 
+pub use parting::Parting;
 pub use tree::{PartitionState, Tree};
 pub use view::{PartitionView, cluster_view, topic_view};
 
@@ -46,6 +47,8 @@ pub struct Plan {
     pub options: Options,
     /// Whether each is reached through a proxy that knows frames.
     pub proxied: bool,
+    /// How many ZooKeeper servers there are.
+    pub zookeepers: usize,
     /// `zookeeper.session.timeout.ms`, at least two seconds.
     pub session_timeout_ms: u32,
 }
@@ -58,6 +61,7 @@ impl Plan {
             kinds: vec![kind; brokers],
             options: Options::default(),
             proxied: false,
+            zookeepers: 1,
             session_timeout_ms: SESSION_TIMEOUT_MS,
         }
     }
@@ -66,6 +70,13 @@ impl Plan {
     #[must_use]
     pub fn proxied(mut self) -> Self {
         self.proxied = true;
+        self
+    }
+
+    /// The same over an ensemble of so many ZooKeeper servers.
+    #[must_use]
+    pub fn over(mut self, zookeepers: usize) -> Self {
+        self.zookeepers = zookeepers;
         self
     }
 
@@ -99,7 +110,8 @@ impl Plan {
 struct Seat {
     broker: Broker,
     proxy: Option<BrokerProxy>,
-    to_zookeeper: TcpProxy,
+    /// One for each server.
+    to_zookeeper: Vec<TcpProxy>,
 }
 
 /// See the module.
@@ -107,8 +119,7 @@ struct Seat {
 pub struct Cluster {
     // Declared first: brokers end before ZooKeeper, and that before its folder goes.
     seats: Vec<Seat>,
-    /// None only when it could not be started again.
-    zookeeper: Option<Zookeeper>,
+    ensemble: Ensemble,
     _folder: TempDir,
 }
 
@@ -131,14 +142,14 @@ impl Cluster {
     pub fn prepare(plan: &Plan) -> Result<Self> {
         let folder = folders::temporary("blumfeld-cluster-")?;
         // A session lasts two ticks at least.
-        let tick = (plan.session_timeout_ms / 4).max(200).to_string();
-        let zookeeper = Zookeeper::start_with(folder.path(), &[("tickTime", &tick)])?;
+        let tick = (plan.session_timeout_ms / 4).max(200);
+        let ensemble = Ensemble::start(folder.path(), plan.zookeepers, tick)?;
         let options = plan.options();
         let seats = (1..)
             .zip(&plan.kinds)
-            .map(|(id, kind)| Seat::new(id, *kind, options.clone(), plan.proxied, &zookeeper))
+            .map(|(id, kind)| Seat::new(id, *kind, options.clone(), plan.proxied, &ensemble))
             .collect::<Result<Vec<_>>>()?;
-        Ok(Self { seats, zookeeper: Some(zookeeper), _folder: folder })
+        Ok(Self { seats, ensemble, _folder: folder })
     }
 
     /// Starts the brokers of these ids at the same time, and waits until a controller knows them.
@@ -196,11 +207,11 @@ impl Cluster {
         self.seat(id)?.proxy.as_ref().context("the cluster has no proxies")
     }
 
-    /// The proxy that a broker reaches ZooKeeper through.
+    /// The proxies that a broker reaches the ZooKeeper servers through, in their order.
     ///
     /// # Errors
     /// When there is no such broker.
-    pub fn zookeeper_proxy(&self, id: i32) -> Result<&TcpProxy> {
+    pub fn zookeeper_proxies(&self, id: i32) -> Result<&[TcpProxy]> {
         Ok(&self.seat(id)?.to_zookeeper)
     }
 
@@ -210,22 +221,25 @@ impl Cluster {
         self.seats.iter().map(|seat| seat.broker.bootstrap()).collect()
     }
 
-    /// A session with the ZooKeeper, past all proxies.
+    /// A session with a ZooKeeper server that runs, past all proxies.
     ///
     /// # Errors
-    /// When it cannot be reached.
+    /// When none can be reached.
     pub fn tree(&self) -> Result<Tree> {
-        Tree::open(&self.zookeeper.as_ref().context("there is no ZooKeeper any more")?.address())
+        Tree::open(&self.ensemble.addresses())
     }
 
-    /// Kills ZooKeeper and starts it again on the same data; `while_down` runs in between.
+    /// The ZooKeeper servers.
+    pub fn ensemble(&mut self) -> &mut Ensemble {
+        &mut self.ensemble
+    }
+
+    /// Kills the first ZooKeeper server and starts it again on the same data; `while_down` runs in between.
     ///
     /// # Errors
     /// When it does not start again.
     pub fn restart_zookeeper(&mut self, while_down: impl FnOnce()) -> Result<()> {
-        let zookeeper = self.zookeeper.take().context("there is no ZooKeeper any more")?;
-        self.zookeeper = Some(zookeeper.restart(while_down)?);
-        Ok(())
+        self.ensemble.restart(0, while_down)
     }
 
     /// Parts two brokers from each other: what one sends to the other, and its answers, are held until the
@@ -234,15 +248,18 @@ impl Cluster {
     /// # Errors
     /// When the cluster has no proxies.
     pub fn part(&self, one: i32, other: i32) -> Result<Parting> {
-        let gate = Arc::new(Gate::new(false));
-        let mut rules = Vec::new();
-        for (from, to) in [(one, other), (other, one)] {
-            let hold = || Action::Hold(Arc::clone(&gate));
-            for rule in [Rule::for_requests(hold()), Rule::for_responses(hold())] {
-                rules.push(self.proxy(to)?.rule(rule.of_broker(from)));
-            }
-        }
-        Ok(Parting { gate, rules })
+        let mut parting = self.deafen(one, other)?;
+        parting.add(self.deafen(other, one)?);
+        Ok(parting)
+    }
+
+    /// Holds what `speaker` sends to `listener`, requests and answers, until the returned parting is healed. What
+    /// `listener` sends arrives.
+    ///
+    /// # Errors
+    /// When the cluster has no proxies.
+    pub fn deafen(&self, listener: i32, speaker: i32) -> Result<Parting> {
+        Ok(Parting::between(self.proxy(listener)?, listener, self.proxy(speaker)?, speaker))
     }
 
     /// Creates a topic at the controller and waits until every broker that runs knows its leaders.
@@ -371,35 +388,16 @@ impl Cluster {
 }
 
 impl Seat {
-    fn new(id: i32, kind: Kind, options: Options, proxied: bool, zookeeper: &Zookeeper) -> Result<Self> {
+    fn new(id: i32, kind: Kind, options: Options, proxied: bool, ensemble: &Ensemble) -> Result<Self> {
         let port = ports::free()?;
         let target = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let proxy = if proxied { Some(BrokerProxy::start(target)?) } else { None };
-        let to_zookeeper = TcpProxy::start(&zookeeper.address())?;
+        let to_zookeeper =
+            ensemble.addresses().iter().map(|it| TcpProxy::start(it)).collect::<Result<Vec<_>>>()?;
+        let connect = to_zookeeper.iter().map(TcpProxy::address).collect::<Vec<_>>().join(",");
         let advertised_port = proxy.as_ref().map(BrokerProxy::port);
-        let member = Member { id, connect: to_zookeeper.address(), advertised_port };
+        let member = Member { id, connect, advertised_port };
         let broker = Broker::prepare_member(kind, options, port, member)?;
         Ok(Self { broker, proxy, to_zookeeper })
-    }
-}
-
-/// Two brokers that do not reach each other. Dropped, it heals.
-#[derive(Debug)]
-pub struct Parting {
-    gate: Arc<Gate>,
-    rules: Vec<Applied>,
-}
-
-impl Parting {
-    /// Lets the two reach each other again, beginning with what was held.
-    pub fn heal(self) {}
-}
-
-impl Drop for Parting {
-    fn drop(&mut self) {
-        for rule in &self.rules {
-            rule.remove();
-        }
-        self.gate.open();
     }
 }

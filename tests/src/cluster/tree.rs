@@ -32,12 +32,12 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Opens a session at `host:port`.
+    /// Opens a session with one of the servers at these `host:port`.
     ///
     /// # Errors
-    /// When the server cannot be reached.
-    pub fn open(address: &str) -> Result<Self> {
-        Ok(Self { client: ZookeeperClient::connect(address)? })
+    /// When none of them can be reached.
+    pub fn open(addresses: &[String]) -> Result<Self> {
+        Ok(Self { client: ZookeeperClient::connect_to_one_of(addresses)? })
     }
 
     /// The session below.

@@ -1,12 +1,15 @@
 //! A connection to the leader of a partition, found by asking any broker that answers.
+//!
+//! As Kafka's clients do (KIP-320), it does not go back to the leader of an older epoch, of which a broker may tell that
+//! has not heard of its successor: such a leader knows nothing of what was written since, and would refuse sequences.
 
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use kafka_protocol::messages::MetadataRequest;
 use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
 
-use super::{ANSWER_LIMIT, Load, PATIENCE};
+use super::{Load, PATIENCE, Progress};
 use crate::calls;
 use crate::checker::Partition;
 use crate::raw::Connection;
@@ -19,47 +22,58 @@ pub(super) struct Leader<'a> {
     partition: &'a Partition,
     /// Which broker is asked next.
     next: usize,
+    /// The latest leader epoch that was told.
+    epoch: i32,
 }
 
 impl<'a> Leader<'a> {
     pub(super) fn of(load: &'a Load, partition: &'a Partition) -> Self {
-        Self { load, partition, next: usize::try_from(partition.index).unwrap_or(0) }
+        Self { load, partition, next: usize::try_from(partition.index).unwrap_or(0), epoch: -1 }
     }
 
     /// A connection to the leader, as soon as there is one.
-    pub(super) fn connect(&mut self) -> Result<Connection> {
+    ///
+    /// # Errors
+    /// When there is none for too long, or at once when the run has failed.
+    pub(super) fn connect(&mut self, progress: &Progress) -> Result<Connection> {
         let what = format!("a leader of {}", self.partition);
-        wait::until(&what, PATIENCE, || Ok(self.try_connect().ok()))
+        wait::until(&what, PATIENCE, || {
+            ensure!(!progress.has_failed(), "the run has failed");
+            Ok(self.try_connect().ok())
+        })
     }
 
     fn try_connect(&mut self) -> Result<Connection> {
         let addresses = &self.load.addresses;
         self.next = (self.next + 1) % addresses.len().max(1);
-        let connection = open(addresses.get(self.next).context("no brokers")?)?;
+        let connection = self.open(addresses.get(self.next).context("no brokers")?)?;
         let address = self.ask(connection)?;
-        open(&address)
+        self.open(&address)
     }
 
     /// The leader's address, as one broker tells it.
-    fn ask(&self, mut connection: Connection) -> Result<String> {
+    fn ask(&mut self, mut connection: Connection) -> Result<String> {
         let topic = MetadataRequestTopic::default().with_name(Some(calls::topic_name(&self.partition.topic)));
         let request =
             MetadataRequest::default().with_topics(Some(vec![topic])).with_allow_auto_topic_creation(false);
         let metadata = connection.call(10, &request)?;
         let topic = metadata.topics.first().context("no topic in the answer")?;
         let partition = topic.partitions.iter().find(|it| it.partition_index == self.partition.index);
-        let leader = partition.context("no such partition")?.leader_id;
+        let partition = partition.context("no such partition")?;
+        let (leader, epoch) = (partition.leader_id, partition.leader_epoch);
+        ensure!(epoch >= self.epoch, "leader epoch {epoch} after {}", self.epoch);
+        self.epoch = epoch;
         match metadata.brokers.iter().find(|broker| broker.node_id == leader) {
             Some(broker) => Ok(format!("{}:{}", broker.host.as_str(), broker.port)),
             None => bail!("no leader"),
         }
     }
-}
 
-fn open(address: &str) -> Result<Connection> {
-    let connection = Connection::open(address)?;
-    connection.set_answer_limit(ANSWER_LIMIT)?;
-    Ok(connection)
+    fn open(&self, address: &str) -> Result<Connection> {
+        let connection = Connection::open(address)?;
+        connection.set_answer_limit(self.load.answer_limit)?;
+        Ok(connection)
+    }
 }
 
 /// Lets time pass between two tries, a little more for each.

@@ -10,7 +10,8 @@ mod reader;
 mod writer;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow, ensure};
 
@@ -19,8 +20,6 @@ use crate::wait;
 
 use leader::Leader;
 
-/// How long a broker may take to answer before another is asked.
-const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 /// How long a producer or reader may be without a leader.
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -39,16 +38,49 @@ pub struct Load {
     pub record_bytes: usize,
     /// How long a producer waits between two batches; none: not at all.
     pub pause: Duration,
+    /// How long a broker may take to answer before another is asked.
+    pub answer_limit: Duration,
 }
 
 /// What the threads of a load share with whoever disturbs them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Progress {
     acknowledged: AtomicU64,
     stop: AtomicBool,
+    failed: AtomicBool,
+    /// What failed first, and ended all the others.
+    failure: Mutex<Option<anyhow::Error>>,
+    silence: Mutex<Silence>,
+}
+
+/// How long nothing was acknowledged.
+#[derive(Debug)]
+struct Silence {
+    since: Instant,
+    longest: Duration,
 }
 
 impl Progress {
+    fn new() -> Self {
+        let silence = Mutex::new(Silence { since: Instant::now(), longest: Duration::ZERO });
+        let (stop, failed) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self { acknowledged: AtomicU64::new(0), stop, failed, failure: Mutex::default(), silence }
+    }
+
+    fn acknowledge(&self) {
+        self.acknowledged.fetch_add(1, Ordering::SeqCst);
+        let mut silence = self.silence.lock().unwrap_or_else(PoisonError::into_inner);
+        silence.longest = silence.longest.max(silence.since.elapsed());
+        silence.since = Instant::now();
+    }
+
+    /// The longest time between two acknowledgements of any producers.
+    #[must_use]
+    pub fn longest_silence(&self) -> Duration {
+        let silence = self.silence.lock().unwrap_or_else(PoisonError::into_inner);
+        silence.longest.max(silence.since.elapsed())
+    }
+
     /// How many batches have been acknowledged.
     #[must_use]
     pub fn acknowledged(&self) -> u64 {
@@ -75,12 +107,25 @@ impl Progress {
         self.stop.store(true, Ordering::SeqCst);
     }
 
-    /// When a thread of the load has failed, all stop.
-    fn unless_failed<T>(&self, result: Result<T>) -> Result<T> {
-        if result.is_err() {
-            self.stop();
-        }
-        result
+    /// When something has failed, all stop, and nobody tries any longer to finish what he has begun.
+    fn unless_failed<T>(&self, result: Result<T>) -> Option<T> {
+        let error = match result {
+            Ok(value) => return Some(value),
+            Err(error) => error,
+        };
+        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        failure.get_or_insert(error);
+        self.failed.store(true, Ordering::SeqCst);
+        self.stop();
+        None
+    }
+
+    fn into_result(self) -> Result<()> {
+        self.failure.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+    }
+
+    fn has_failed(&self) -> bool {
+        self.failed.load(Ordering::SeqCst)
     }
 }
 
@@ -90,7 +135,8 @@ impl Progress {
 /// # Errors
 /// When a producer or reader meets what it must not, or `disturb` fails.
 pub fn run(load: &Load, disturb: impl FnOnce(&Progress) -> Result<()>) -> Result<History> {
-    let progress = &Progress::default();
+    let owned = Progress::new();
+    let progress = &owned;
     let mut history = std::thread::scope(|scope| {
         let mut threads = Vec::new();
         for (partition, number) in load.partitions.iter().zip(0..) {
@@ -106,22 +152,29 @@ pub fn run(load: &Load, disturb: impl FnOnce(&Progress) -> Result<()>) -> Result
                 }));
             }
         }
-        let disturbed = disturb(progress);
+        progress.unless_failed(disturb(progress));
         progress.stop();
-        let noted = threads.into_iter().map(|thread| {
-            thread.join().unwrap_or_else(|_| Err(anyhow!("a thread of the load has panicked")))
-        });
-        // Why the load failed says more than that it did not get on.
-        let noted = noted.collect::<Vec<_>>().into_iter().collect::<Result<Vec<_>>>()?;
-        disturbed?;
         let mut history = History::default();
-        noted.into_iter().for_each(|part| history.merge(part));
-        anyhow::Ok(history)
-    })?;
+        for thread in threads {
+            let panicked = |_| progress.unless_failed(Err(anyhow!("a thread of the load has panicked")));
+            if let Some(part) = thread.join().unwrap_or_else(panicked) {
+                history.merge(part);
+            }
+        }
+        history
+    });
+    owned.into_result()?;
     for partition in &load.partitions {
-        let records = reader::read_all(load, partition)?;
-        let read = Read { reader: "the last reader".to_owned(), records, is_final: true };
-        history.partition(partition).reads.push(read);
+        history.partition(partition).reads.push(read_all(load, partition)?);
     }
     Ok(history)
+}
+
+/// Reads the whole of a partition to which nobody writes any more.
+///
+/// # Errors
+/// When the reader meets what it must not, or finds no leader.
+pub fn read_all(load: &Load, partition: &Partition) -> Result<Read> {
+    let records = reader::read_all(load, partition)?;
+    Ok(Read { reader: "the last reader".to_owned(), records, is_final: true })
 }

@@ -23,7 +23,7 @@ pub(super) fn follow(
     progress: &Progress,
 ) -> Result<History> {
     let name = format!("reader {number}");
-    let records = read(load, partition, |_| progress.is_stopping())
+    let records = read(load, partition, progress, |_| progress.is_stopping())
         .with_context(|| format!("{name} of {partition}"))?;
     let mut history = History::default();
     history.partition(partition).reads.push(Read { reader: name, records, is_final: false });
@@ -32,7 +32,8 @@ pub(super) fn follow(
 
 /// Reads everything that is there.
 pub(super) fn read_all(load: &Load, partition: &Partition) -> Result<Vec<ReadRecord>> {
-    read(load, partition, |got| got.is_at_end).with_context(|| format!("the last read of {partition}"))
+    read(load, partition, &Progress::new(), |got| got.is_at_end)
+        .with_context(|| format!("the last read of {partition}"))
 }
 
 /// What one fetch gave.
@@ -42,11 +43,16 @@ struct Got {
     is_at_end: bool,
 }
 
-fn read(load: &Load, partition: &Partition, is_enough: impl Fn(&Got) -> bool) -> Result<Vec<ReadRecord>> {
+fn read(
+    load: &Load,
+    partition: &Partition,
+    progress: &Progress,
+    is_enough: impl Fn(&Got) -> bool,
+) -> Result<Vec<ReadRecord>> {
     let mut leader = Leader::of(load, partition);
     let mut tries = Tries::new();
     let mut records: Vec<ReadRecord> = Vec::new();
-    let mut connection = leader.connect()?;
+    let mut connection = leader.connect(progress)?;
     loop {
         let next = records.last().map_or(0, |last| last.offset + 1);
         match fetch(&mut connection, partition, next)? {
@@ -59,7 +65,7 @@ fn read(load: &Load, partition: &Partition, is_enough: impl Fn(&Got) -> bool) ->
             }
             Fetched::Failed(why) => {
                 tries.failed(&why)?;
-                connection = leader.connect()?;
+                connection = leader.connect(progress)?;
             }
         }
     }

@@ -1,7 +1,7 @@
 //! An idempotent producer of one partition that never gives up on a batch.
 
 use std::collections::VecDeque;
-use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use bytes::Bytes;
@@ -10,7 +10,7 @@ use kafka_protocol::messages::{ProduceResponse, ResponseHeader};
 use kafka_protocol::protocol::Decodable;
 
 use super::leader::Tries;
-use super::{ANSWER_LIMIT, Leader, Load, PATIENCE, Progress};
+use super::{Leader, Load, PATIENCE, Progress};
 use crate::batch::{Draft, now_ms};
 use crate::calls::{self, produce_request};
 use crate::checker::{Attempt, History, Outcome, Partition, RecordId, digest, payload};
@@ -56,7 +56,7 @@ pub(super) fn write(
     progress: &Progress,
 ) -> Result<History> {
     let id = wait::until("a producer id", PATIENCE, || {
-        Ok(load.addresses.iter().find_map(|address| producer_id(address)))
+        Ok(load.addresses.iter().find_map(|address| producer_id(address, load.answer_limit)))
     })?;
     let (attempts, pending) = (Vec::new(), VecDeque::new());
     let mut writer = Writer { load, partition, producer, id, progress, attempts, pending, next: 0 };
@@ -67,9 +67,9 @@ pub(super) fn write(
 }
 
 /// A producer id of the broker at `address`, if it has one at once.
-fn producer_id(address: &str) -> Option<(i64, i16)> {
+fn producer_id(address: &str, answer_limit: Duration) -> Option<(i64, i16)> {
     let mut connection = Connection::open(address).ok()?;
-    connection.set_answer_limit(ANSWER_LIMIT).ok()?;
+    connection.set_answer_limit(answer_limit).ok()?;
     calls::ask_producer_id(&mut connection).ok().flatten()
 }
 
@@ -84,7 +84,7 @@ impl Writer<'_> {
         let mut leader = Leader::of(self.load, self.partition);
         let mut tries = Tries::new();
         loop {
-            let connection = leader.connect()?;
+            let connection = leader.connect(self.progress)?;
             let before = self.pending.front().map(|pending| pending.attempt);
             match self.work(connection)? {
                 End::Finished => return Ok(()),
@@ -135,7 +135,7 @@ impl Writer<'_> {
         if let Some(attempt) = self.attempts.get_mut(pending.attempt) {
             attempt.outcome = Outcome::Acknowledged(base_offset);
         }
-        self.progress.acknowledged.fetch_add(1, Ordering::SeqCst);
+        self.progress.acknowledge();
     }
 
     fn next_batch(&mut self) -> Result<Bytes> {

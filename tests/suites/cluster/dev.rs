@@ -82,6 +82,7 @@ fn write_and_judge(dev: &Dev) -> Result<()> {
         readers: 1,
         record_bytes: 100,
         pause: Duration::ZERO,
+        answer_limit: LIMIT,
     };
     judge(&workload::run(&load, |progress| progress.until_more(600, LIMIT))?).into_result()
 }

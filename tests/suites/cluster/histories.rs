@@ -28,6 +28,7 @@ fn load(cluster: &Cluster) -> Load {
         readers: 1,
         record_bytes: 100,
         pause: Duration::from_millis(5),
+        answer_limit: Duration::from_secs(5),
     }
 }
 

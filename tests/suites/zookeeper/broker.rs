@@ -276,7 +276,8 @@ fn a_real_kafka_and_blumfeld_take_over_from_each_other_on_one_zookeeper_and_dire
     let mut kafka = member(Kind::Kafka, &lab.zookeeper, lab.port, settings.clone())?;
     kafka.resume()?;
     holds_all(&kafka)?;
-    let config = Tree::open(&lab.zookeeper.address())?.json("/config/topics/kept")?.context("no configs")?;
+    let config =
+        Tree::open(&[lab.zookeeper.address()])?.json("/config/topics/kept")?.context("no configs")?;
     ensure!(config["config"]["retention.ms"] == "-1", "{config}");
     knows_its_controller(&kafka)?;
     calls::create_topic(&kafka.bootstrap(), "of-kafka", 2, &[])?;

@@ -120,7 +120,7 @@ fn a_quiet_session_lives_on() -> Result<()> {
 #[test]
 fn a_session_goes_on_after_the_server_was_killed_and_started_again() -> Result<()> {
     let folder = tempfile::tempdir()?;
-    let server = server(folder.path())?;
+    let mut server = server(folder.path())?;
     let mut options = options(&server.address());
     options.session_timeout = Duration::from_secs(4);
     let (sink, events) = recorded();
@@ -129,7 +129,7 @@ fn a_session_goes_on_after_the_server_was_killed_and_started_again() -> Result<(
     calls.create("/e", Value::NULL, CreateMode::Ephemeral)?;
     store.call(Request::exists("/new").watched())?;
     ensure!(matches!(next(&events)?, StoreEvent::Connected { .. }));
-    let server = server.restart(|| {})?;
+    server.restart(|| {})?;
     ensure!(next(&events)? == StoreEvent::Disconnected);
     ensure!(matches!(next(&events)?, StoreEvent::Connected { .. }));
     ensure!(calls.exists("/e")?.is_some());

@@ -151,8 +151,8 @@ fn a_broker_outlives_its_zookeeper() -> Result<()> {
     let mut lab = Lab::start()?;
     let before = registration(&lab.session()?)?.context("not registered")?;
     let mut outage = Ok(());
-    let (address, zookeeper) = (lab.broker.bootstrap(), lab.zookeeper);
-    lab.zookeeper = zookeeper.restart(|| outage = (0..20).try_for_each(|_| produce(&address)))?;
+    let address = lab.broker.bootstrap();
+    lab.zookeeper.restart(|| outage = (0..20).try_for_each(|_| produce(&address)))?;
     outage?;
     lab.administrates("after")?;
     let after = registration(&lab.session()?)?.context("not registered")?;
