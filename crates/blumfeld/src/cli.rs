@@ -10,7 +10,9 @@ use clap::Parser;
 use clap::error::ErrorKind;
 
 use crate::error::VerbError;
-use crate::verbs::{configs, console_consumer, console_producer, dev, dump_log, metadata, server, topics};
+use crate::verbs::{
+    configs, console_consumer, console_producer, dev, dump_log, explain, metadata, server, topics,
+};
 
 /// A broker of Apache Kafka's protocol, and its tools
 #[derive(Debug, Parser)]
@@ -36,6 +38,8 @@ enum Verb {
     ConsoleConsumer(Box<console_consumer::ConsoleConsumerOptions>),
     /// Print what the files of a partition hold (kafka-dump-log)
     DumpLog(dump_log::DumpLogOptions),
+    /// Tell why a partition is as it is, and what happened to it
+    Explain(explain::ExplainOptions),
     /// Carry the metadata tree out of a store, or into one
     Metadata(metadata::MetadataOptions),
 }
@@ -71,6 +75,7 @@ fn run(verb: Verb) -> (&'static str, Result<(), VerbError>) {
         Verb::ConsoleProducer(options) => ("console-producer", console_producer::run(&options)),
         Verb::ConsoleConsumer(options) => ("console-consumer", console_consumer::run(&options)),
         Verb::DumpLog(options) => ("dump-log", dump_log::run(&options)),
+        Verb::Explain(options) => ("explain", explain::run(&options)),
         Verb::Metadata(options) => ("metadata command ", metadata::run(&options)),
     }
 }
@@ -112,6 +117,7 @@ mod tests {
             "blumfeld console-consumer --topic t --from-beginning --max-messages 1 --timeout-ms 100 \
              --property print.key=true --isolation-level read_committed",
             "blumfeld console-consumer --topic t --partition 0 --offset earliest",
+            "blumfeld explain my-topic-3 --http 127.0.0.1:9644,127.0.0.1:9645 --json",
             "blumfeld metadata export --data-dir d --file f",
             "blumfeld metadata import --config server.properties --file f",
         ] {

@@ -5,7 +5,7 @@
 //! may block), work that may block for long goes to the [`Executor`].
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicI32, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 use std::time::Duration;
 
@@ -28,6 +28,7 @@ use crate::clock::Clock;
 use crate::config::{EndPoint, KafkaConfig};
 use crate::control::Control;
 use crate::delayed::{Timers, Wake};
+use crate::departed::Departed;
 use crate::drive::alter_partition::AlterPartitions;
 use crate::drive::auto_create::InFlight;
 use crate::drive::config_changes::ConfigChanges;
@@ -43,6 +44,7 @@ use crate::drive::start::Membership;
 use crate::drive::start::register::Registration;
 use crate::jobs::{self, Executor};
 use crate::metrics::{self, Metrics};
+use crate::partition::Origin;
 use crate::partitions::Partitions;
 use crate::peers::Peers;
 
@@ -113,6 +115,8 @@ pub struct Broker {
     config_changes: ConfigChanges,
     peers: Arc<dyn Peers>,
     correlation: AtomicI32,
+    events: AtomicU64,
+    departed: Departed,
     registration: Registration,
     session: Mutex<SessionId>,
     features: FeaturesCache,
@@ -162,6 +166,8 @@ impl Broker {
             config_changes: ConfigChanges::default(),
             peers: environment.peers,
             correlation: AtomicI32::new(0),
+            events: AtomicU64::new(1),
+            departed: Departed::default(),
             registration: found.registration,
             session: Mutex::default(),
             features: FeaturesCache::default(),
@@ -420,6 +426,26 @@ impl Broker {
     /// A number for a request to another broker.
     pub(crate) fn next_correlation_id(&self) -> i32 {
         self.correlation.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// A number for something that happens to a partition.
+    pub(crate) fn next_event(&self) -> u64 {
+        self.events.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// A request of a controller, as the cause of what it brings about.
+    pub(crate) fn origin(
+        &self,
+        request: &'static str,
+        controller: BrokerId,
+        controller_epoch: ControllerEpoch,
+    ) -> Origin {
+        Origin { number: self.next_event(), request, controller, controller_epoch }
+    }
+
+    /// What had happened to replicas that were removed.
+    pub(crate) fn departed(&self) -> &Departed {
+        &self.departed
     }
 
     /// Leader and epoch of a partition, for clients that went to the wrong broker.

@@ -10,6 +10,7 @@ pub mod clock;
 pub mod config;
 mod control;
 mod delayed;
+mod departed;
 mod drive;
 mod explain;
 pub mod jobs;

@@ -1,6 +1,7 @@
 //! One partition on this broker: its log, its role, the produces that queue for it, the requests that wait.
 
 mod change;
+mod history;
 mod role;
 mod watchers;
 
@@ -9,8 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockRea
 
 use kernel::metadata_image::MetadataImage;
 use kernel::replica::control::Local;
-use kernel::replica::fetcher::truncation::TruncationCause;
-use kernel::replica::leader::{Cause, Event, IsrAnswer, IsrChange, Leadership};
+use kernel::replica::leader::{Event, IsrAnswer, IsrChange, Leadership};
 use storage::partition_log::PartitionLog;
 use wire::error_code::ErrorCode;
 use wire::types::{BrokerId, LeaderEpoch, Offset, TopicId, TopicPartition};
@@ -20,8 +20,10 @@ use crate::broker::Broker;
 use crate::delayed::{Delayed, Wake};
 use crate::metrics::TopicMeters;
 
+pub(crate) use self::history::{Happened, Origin, Truncated};
 pub(crate) use self::role::{Effects, Following, Leading, ReplicaCounts, Role};
 
+use self::history::{Epochs, History, Trigger, What};
 use self::role::State;
 use self::watchers::Watchers;
 
@@ -39,7 +41,7 @@ pub(crate) struct Partition {
     by_log_end: Watchers,
     /// Deletions of records that all replicas must follow.
     by_low_watermark: Watchers,
-    history: Mutex<VecDeque<Happened>>,
+    history: Mutex<History>,
 }
 
 /// The produces that wait for their turn; the one who finds the queue idle serves it.
@@ -74,65 +76,8 @@ pub(crate) struct FollowerFetch {
     pub(crate) leader_end: Offset,
 }
 
-/// Something that happened to a partition, for those who ask later.
-#[derive(Clone, Debug)]
-pub(crate) struct Happened {
-    /// Milliseconds since the Unix epoch.
-    pub(crate) at_ms: i64,
-    /// What, and why.
-    pub(crate) what: What,
-}
-
-/// What happened.
-#[derive(Clone, Debug)]
-pub(crate) enum What {
-    /// The leader did something.
-    Leader(Cause),
-    /// The broker follows from now on.
-    Follows(Following),
-    /// The log was cut, as a follower's must be.
-    Truncated(Truncated),
-    /// The log directory has failed.
-    Offline,
-}
-
-/// How a follower's log was cut, and why.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Truncated {
-    /// The log end before.
-    pub(crate) from: Offset,
-    /// The log end now.
-    pub(crate) to: Offset,
-    /// The high watermark before; if it lies above `to`, records are gone that had been replicated.
-    pub(crate) high_watermark: Offset,
-    /// Why.
-    pub(crate) cause: TruncationCause,
-}
-
-impl Truncated {
-    /// Whether records are gone that had been replicated.
-    pub(crate) fn loses_replicated(&self) -> bool {
-        self.to < self.high_watermark
-    }
-}
-
-impl std::fmt::Display for What {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Leader(cause) => cause.fmt(f),
-            Self::Follows(it) => write!(f, "follows {} in epoch {}", it.leader, it.epoch),
-            Self::Truncated(Truncated { from, to, high_watermark, cause }) => {
-                write!(f, "truncated from {from} to {to}, high watermark {high_watermark}: {cause}")
-            }
-            Self::Offline => f.write_str("the log directory has failed"),
-        }
-    }
-}
-
 /// How many produces may wait for one partition.
 const MAX_QUEUED: usize = 10_000;
-/// How many of the last things that happened are kept for each partition.
-const HISTORY: usize = 16;
 
 impl Partition {
     /// A partition of which nobody has said yet who leads it.
@@ -327,7 +272,7 @@ impl Partition {
 
     /// Does what a step of the leader has left to do. No lock of the partition may be held.
     pub(crate) fn carry_out(&self, broker: &Arc<Broker>, effects: Effects) {
-        self.note_causes(broker, effects.notes);
+        self.note_causes(broker, effects.notes, None);
         if let Some(change) = effects.submit {
             broker.alter_partition().submit(broker, self, change);
         }
@@ -460,31 +405,38 @@ fn wake(broker: &Arc<Broker>, waiters: Vec<Arc<dyn Delayed>>) {
 impl Partition {
     /// The last things that happened to the partition, the oldest first.
     pub(crate) fn history(&self) -> Vec<Happened> {
-        self.history.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+        self.history_mut().entries().cloned().collect()
     }
 
-    /// Notes that the log was cut.
-    pub(crate) fn note_truncation(&self, broker: &Broker, truncated: Truncated) {
-        self.note(broker, What::Truncated(truncated));
+    /// Notes what the log had lost when it was opened.
+    pub(crate) fn note_loss(&self, broker: &Broker) {
+        if let Some(loss) = self.log.loss() {
+            self.note(broker, Trigger::Opened, None, What::Lost(loss));
+        }
     }
 
-    fn note(&self, broker: &Broker, what: What) {
-        // A change of roles concerns many partitions at once; who asks finds it in the history.
-        match &what {
-            What::Follows(_) | What::Leader(Cause::Leading { .. }) => {
-                tracing::debug!(partition = %self.name, "{what}");
-            }
-            What::Truncated(cut) if cut.loses_replicated() => {
-                tracing::warn!(partition = %self.name, "records that had been replicated are gone: {what}");
-            }
-            What::Truncated(cut) if cut.from == cut.to => tracing::debug!(partition = %self.name, "{what}"),
-            _ => tracing::info!(partition = %self.name, "{what}"),
+    /// Notes that the log was cut, as the leader's answer wanted it.
+    pub(crate) fn note_truncation(&self, broker: &Broker, leader: BrokerId, truncated: Truncated) {
+        let meters = &broker.metrics().replicas;
+        if truncated.from != truncated.to {
+            meters.truncations.inc();
         }
-        let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
-        if history.len() >= HISTORY {
-            history.pop_front();
+        if truncated.loses_replicated() {
+            meters.truncations_below_high_watermark.inc();
         }
-        history.push_back(Happened { at_ms: broker.now().wall_ms, what });
+        self.note(broker, Trigger::LeaderAnswer(leader), None, What::Truncated(truncated));
+    }
+
+    fn note(&self, broker: &Broker, trigger: Trigger, told: Option<Epochs>, what: What) {
+        let (number, at_ms) = (broker.next_event(), broker.now().wall_ms);
+        let mut history = self.history_mut();
+        let happened = history.next(number, at_ms, trigger, told, self.log.positions(), what);
+        happened.log(&self.name);
+        history.keep(happened);
+    }
+
+    fn history_mut(&self) -> MutexGuard<'_, History> {
+        self.history.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

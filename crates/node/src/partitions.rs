@@ -10,7 +10,7 @@ use wire::error_code::ErrorCode;
 use wire::types::{LeaderEpoch, TopicId, TopicName, TopicPartition};
 
 use crate::broker::Broker;
-use crate::partition::Partition;
+use crate::partition::{Origin, Partition};
 
 /// A map that is read with every request and changes rarely.
 #[derive(Debug, Default)]
@@ -142,16 +142,21 @@ impl Broker {
         let topic_id = log.topic_id().unwrap_or(topic_id);
         let partition =
             Arc::new(Partition::new(name.clone(), topic_id, log, self.metrics().topic(&name.topic)));
+        partition.note_loss(self);
         self.partitions().insert(partition.clone());
         Ok(partition)
     }
 
     /// Stops serving these replicas and removes their logs. The results are in the order of the names; a replica that
     /// is not here is no error.
-    pub(crate) fn remove_replicas(self: &Arc<Self>, names: &[TopicPartition]) -> Vec<Result<(), LogError>> {
+    pub(crate) fn remove_replicas(
+        self: &Arc<Self>,
+        names: &[TopicPartition],
+        origin: Origin,
+    ) -> Vec<Result<(), LogError>> {
         for name in names {
             if let Some(partition) = self.partitions().remove(name) {
-                partition.become_deleted(self);
+                self.departed().add(name, partition.become_deleted(self, origin));
             }
         }
         let results = self.log_dirs().delete_many(names, self.now());

@@ -5,6 +5,7 @@ pub(crate) mod console_consumer;
 pub(crate) mod console_producer;
 pub(crate) mod dev;
 pub(crate) mod dump_log;
+pub(crate) mod explain;
 pub(crate) mod metadata;
 pub(crate) mod server;
 pub(crate) mod topics;

@@ -25,6 +25,7 @@ pub(crate) fn handle(broker: &Arc<Broker>, answer: Answer, request: LeaderAndIsr
     let version = answer.call().version();
     let (broker_epoch, controller_epoch) =
         (BrokerEpoch(request.broker_epoch), ControllerEpoch(request.controller_epoch));
+    let controller = BrokerId(request.controller_id);
     let orders = Arc::new(orders(request));
     broker.control().submit(broker, answer, move |broker, turn, answer| {
         if let Err(stale) = broker.control().admit(broker_epoch, controller_epoch) {
@@ -33,7 +34,8 @@ pub(crate) fn handle(broker: &Arc<Broker>, answer: Answer, request: LeaderAndIsr
             return answer.send(&response(version, code, orders.iter().map(|order| (order, code))));
         }
         let then = orders.clone();
-        obey(broker, orders, move |outcomes| {
+        let origin = broker.origin("LeaderAndIsr", controller, controller_epoch);
+        obey(broker, orders, origin, move |outcomes| {
             let told = then.iter().zip(outcomes.iter().map(code));
             answer.send(&response(version, ErrorCode::None, told));
             drop(turn);

@@ -6,7 +6,7 @@ use wire::Str;
 use wire::error_code::ErrorCode;
 use wire::messages::stop_replica_response::StopReplicaPartitionError;
 use wire::messages::{StopReplicaRequest, StopReplicaResponse};
-use wire::types::{BrokerEpoch, ControllerEpoch, LeaderEpoch, TopicName, TopicPartition};
+use wire::types::{BrokerEpoch, BrokerId, ControllerEpoch, LeaderEpoch, TopicName, TopicPartition};
 
 use super::{Answer, errors};
 use crate::broker::Broker;
@@ -16,6 +16,7 @@ use crate::control::stop_replica::{StopOrder, obey};
 pub(crate) fn handle(broker: &Arc<Broker>, answer: Answer, request: StopReplicaRequest) {
     let (broker_epoch, controller_epoch) =
         (BrokerEpoch(request.broker_epoch), ControllerEpoch(request.controller_epoch));
+    let controller = BrokerId(request.controller_id);
     let orders = orders(&request);
     broker.control().submit(broker, answer, move |broker, _turn, answer| {
         if let Err(stale) = broker.control().admit(broker_epoch, controller_epoch) {
@@ -23,7 +24,8 @@ pub(crate) fn handle(broker: &Arc<Broker>, answer: Answer, request: StopReplicaR
             let error_code = errors::of_stale(stale).code();
             return answer.send(&StopReplicaResponse { error_code, ..StopReplicaResponse::default() });
         }
-        let outcomes = obey(broker, &orders);
+        let origin = broker.origin("StopReplica", controller, controller_epoch);
+        let outcomes = obey(broker, &orders, origin);
         let told = orders.iter().zip(outcomes).map(|(order, outcome)| StopReplicaPartitionError {
             topic_name: Str::from(&order.partition.topic),
             partition_index: order.partition.partition,

@@ -18,7 +18,7 @@ use super::Failure;
 use crate::broker::Broker;
 use crate::drive::fetchers;
 use crate::drive::gather::Gather;
-use crate::partition::{Following, Partition};
+use crate::partition::{Following, Origin, Partition};
 
 /// The configs of topics are read in portions of this many.
 const TOPICS_AT_ONCE: usize = 1_000;
@@ -46,6 +46,7 @@ type KnownConfigs = BTreeMap<TopicName, Result<Configs, StoreError>>;
 pub(crate) fn obey(
     broker: &Arc<Broker>,
     orders: Arc<Vec<PartitionOrder>>,
+    origin: Origin,
     done: impl FnOnce(Vec<Outcome>) + Send + 'static,
 ) {
     let mut unknown: Vec<TopicName> = orders
@@ -57,7 +58,7 @@ pub(crate) fn obey(
     unknown.dedup();
     let then = broker.clone();
     read_configs(broker, unknown, KnownConfigs::new(), move |configs| {
-        let outcomes = change_roles(&then, &orders, &configs);
+        let outcomes = change_roles(&then, &orders, &configs, origin);
         done(outcomes);
     });
 }
@@ -103,7 +104,12 @@ fn configs_in(answer: Result<Response, StoreError>) -> Result<Configs, StoreErro
     }
 }
 
-fn change_roles(broker: &Arc<Broker>, orders: &[PartitionOrder], configs: &KnownConfigs) -> Vec<Outcome> {
+fn change_roles(
+    broker: &Arc<Broker>,
+    orders: &[PartitionOrder],
+    configs: &KnownConfigs,
+    origin: Origin,
+) -> Vec<Outcome> {
     let decided: Vec<Order> = orders.iter().map(|order| decide(broker, order)).collect();
     let changing = |decision: &Order| matches!(decision, Order::Lead | Order::Follow);
     let leaving = orders.iter().zip(&decided).filter(|(_, decision)| changing(decision));
@@ -115,7 +121,8 @@ fn change_roles(broker: &Arc<Broker>, orders: &[PartitionOrder], configs: &Known
     for wanted in [Order::Lead, Order::Follow, Order::KeepLog] {
         let each = orders.iter().zip(&decided).zip(&mut outcomes);
         for ((order, _), outcome) in each.filter(|((_, decision), _)| **decision == wanted) {
-            *outcome = take_role(broker, order, wanted, configs).map(|follower| followers.extend(follower));
+            let taken = take_role(broker, order, wanted, configs, origin);
+            *outcome = taken.map(|follower| followers.extend(follower));
         }
     }
     for ((order, decision), outcome) in orders.iter().zip(&decided).zip(&mut outcomes) {
@@ -170,6 +177,7 @@ fn take_role(
     order: &PartitionOrder,
     role: Order,
     configs: &KnownConfigs,
+    origin: Origin,
 ) -> Result<Option<Arc<Partition>>, Failure> {
     let partition = match broker.hosted(&order.partition) {
         Some(partition) => partition,
@@ -191,7 +199,7 @@ fn take_role(
     partition.learn_topic_id(order.topic_id);
     match role {
         Order::Lead => {
-            partition.become_leader(broker, order.leadership.clone()).map_err(Failure::Log)?;
+            partition.become_leader(broker, order.leadership.clone(), origin).map_err(Failure::Log)?;
             Ok(None)
         }
         Order::Follow => {
@@ -200,7 +208,7 @@ fn take_role(
                 epoch: order.leadership.leader_epoch,
                 partition_epoch: order.leadership.partition_epoch,
             };
-            partition.become_follower(broker, following);
+            partition.become_follower(broker, following, origin);
             Ok(Some(partition))
         }
         _ => {

@@ -8,6 +8,7 @@ use wire::types::{LeaderEpoch, TopicPartition};
 use super::Failure;
 use crate::broker::Broker;
 use crate::drive::fetchers;
+use crate::partition::Origin;
 
 /// What the controller says of one partition.
 #[derive(Clone, Debug)]
@@ -20,7 +21,7 @@ pub(crate) struct StopOrder {
 }
 
 /// Obeys a request that the fence has let pass; returns the outcome of each order.
-pub(crate) fn obey(broker: &Arc<Broker>, orders: &[StopOrder]) -> Vec<Result<(), Failure>> {
+pub(crate) fn obey(broker: &Arc<Broker>, orders: &[StopOrder], origin: Origin) -> Vec<Result<(), Failure>> {
     let judge = |order: &StopOrder| {
         control::stop_replica(broker.local(&order.partition), order.leader_epoch).map_err(Failure::Refused)
     };
@@ -37,12 +38,11 @@ pub(crate) fn obey(broker: &Arc<Broker>, orders: &[StopOrder]) -> Vec<Result<(),
     let (deleted, stopped): (Vec<_>, Vec<_>) = stopping.into_iter().partition(|(_, order)| order.delete);
     for (_, order) in stopped {
         if let Some(partition) = broker.hosted(&order.partition) {
-            // The replica keeps its role and epoch; whoever waits sees for himself.
-            partition.wake_all(broker);
+            partition.stop(broker, origin);
         }
     }
     let names: Vec<_> = deleted.iter().map(|(_, order)| order.partition.clone()).collect();
-    for ((at, _), result) in deleted.iter().zip(broker.remove_replicas(&names)) {
+    for ((at, _), result) in deleted.iter().zip(broker.remove_replicas(&names, origin)) {
         if let (Err(error), Some(outcome)) = (result, outcomes.get_mut(*at)) {
             *outcome = Err(Failure::Log(error));
         }

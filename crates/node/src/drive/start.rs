@@ -22,7 +22,7 @@ use kernel::metadata_image::MetadataImage;
 use metadata::store::{SessionId, Store, StoreError};
 use metadata::znode::{DecodeError, persistent_paths};
 use storage::disk::Disk;
-use storage::log_dirs::{LogDirs, LogDirsError, LogDirsOptions};
+use storage::log_dirs::{LoadReport, LogDirs, LogDirsError, LogDirsOptions};
 use storage::names::CLEAN_SHUTDOWN;
 use wire::types::{BrokerEpoch, BrokerId, Millis, Now, TopicPartition};
 
@@ -123,6 +123,7 @@ pub fn start(config: KafkaConfig, environment: Environment) -> Result<Arc<Broker
     for (partition, error) in &loaded.failed {
         tracing::error!(%partition, %error, "the log cannot be opened and stays offline");
     }
+    tell_losses(&loaded);
     let registration = Registration::new(&config, &environment.endpoints, id, now.wall_ms);
     let broker_epoch = join(&*store, &*environment.clock, membership, lost_tail, &registration)?;
     let image = MetadataImage::default().with_cluster_id(&cluster_id).with_broker(id, registration.info());
@@ -140,6 +141,22 @@ pub fn start(config: KafkaConfig, environment: Environment) -> Result<Arc<Broker
     }
     broker.set_state(BrokerState::Running);
     Ok(broker)
+}
+
+/// Tells of records that had been replicated and are gone here. The others may have them: nothing is refused.
+fn tell_losses(loaded: &LoadReport) {
+    for (partition, loss) in &loaded.lost {
+        tracing::error!(
+            %partition, high_watermark = %loss.high_watermark, log_end = %loss.log_end, records = loss.records(), cause = %loss.cause,
+            "records that had been replicated are gone: the log {loss}"
+        );
+    }
+    for (partition, high_watermark) in &loaded.gone {
+        tracing::error!(
+            %partition, %high_watermark, cause = "its directory was removed",
+            "records that had been replicated are gone: the log is not there, and had a high watermark of {high_watermark}"
+        );
+    }
 }
 
 fn log_dirs_options(

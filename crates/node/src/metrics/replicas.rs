@@ -39,6 +39,8 @@ pub(crate) struct ReplicaMeters {
     pub(crate) isr_expands: Counter,
     pub(crate) isr_shrinks: Counter,
     pub(crate) failed_isr_updates: Counter,
+    pub(crate) truncations: Counter,
+    pub(crate) truncations_below_high_watermark: Counter,
     pub(crate) waiting_produces: Gauge,
     pub(crate) expired_produces: Counter,
     pub(crate) waiting_deletes: Gauge,
@@ -81,8 +83,29 @@ pub(super) fn encode(broker: &Broker, encoder: &mut DescriptorEncoder<'_>) -> fm
         let series = [(Vec::new(), counter.get())];
         counters(encoder, &format!("kafka_server_replicamanager_{name}"), help, series)?;
     }
+    losses(broker, encoder)?;
     of_partitions(encoder, &counted)?;
     waiting(broker, encoder)
+}
+
+/// What Kafka has no metrics for: records that had been replicated and are gone here.
+fn losses(broker: &Broker, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    let logs = broker.log_dirs().all();
+    let shortened = logs.iter().filter(|log| log.loss().is_some()).count();
+    let help = "Logs that came back ending below their high watermarks";
+    gauge(encoder, "blumfeld_log_lost_tails", help, total(shortened))?;
+    let meters = &broker.metrics().replicas;
+    for (name, help, counter) in [
+        ("truncations", "Logs of followers that were cut", &meters.truncations),
+        (
+            "truncations_below_high_watermark",
+            "Logs of followers that were cut below their high watermarks",
+            &meters.truncations_below_high_watermark,
+        ),
+    ] {
+        counters(encoder, &format!("blumfeld_log_{name}"), help, [(Vec::new(), counter.get())])?;
+    }
+    Ok(())
 }
 
 fn of_partitions(

@@ -30,4 +30,5 @@ mod producer_ids;
 mod records;
 mod replication;
 mod stalls;
+mod told;
 mod topics;

@@ -1,6 +1,6 @@
 //! Loading all logs of all directories, each directory with several threads.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,7 +14,7 @@ use crate::clean_shutdown::take_clean_shutdown;
 use crate::disk::handles::DirPath;
 use crate::log_config::LogConfig;
 use crate::names::{self, DirKind, DirName, PartitionDir, parse_dir};
-use crate::partition_log::{LoadError, OpenLog, PartitionLog, Removal, Removed};
+use crate::partition_log::{LoadError, Loss, OpenLog, PartitionLog, Removal, Removed};
 use crate::sync::{lock, write};
 
 /// Gives the settings of a partition's log.
@@ -27,6 +27,10 @@ pub struct LoadReport {
     pub loaded: usize,
     /// The logs that cannot be served, and why; their directories are untouched.
     pub failed: Vec<(TopicPartition, LoadError)>,
+    /// The logs that end below their high watermarks.
+    pub lost: Vec<(TopicPartition, Loss)>,
+    /// Partitions without a directory that have records by their high watermark.
+    pub gone: Vec<(TopicPartition, Offset)>,
 }
 
 /// What was found in one directory.
@@ -37,6 +41,8 @@ struct Found {
     log_starts: Offsets,
     high_watermarks: Offsets,
     current: Vec<TopicPartition>,
+    /// Partitions whose removal had begun.
+    leaving: BTreeSet<TopicPartition>,
 }
 
 impl LogDirs {
@@ -63,7 +69,12 @@ impl LogDirs {
         for part in parts {
             report.loaded = report.loaded.saturating_add(part.loaded);
             report.failed.extend(part.failed);
+            report.lost.extend(part.lost);
+            report.gone.extend(part.gone);
         }
+        // One that was moved to another directory is there.
+        report.gone.retain(|(partition, _)| self.get(partition).is_none());
+        lock(&self.gone).extend(report.gone.iter().cloned());
         self.check_some_online()?;
         Ok(report)
     }
@@ -89,7 +100,7 @@ impl LogDirs {
             return Ok(None);
         };
         dir.may_be_clean.store(clean, Ordering::Release);
-        let mut current = Vec::new();
+        let (mut current, mut leaving) = (Vec::new(), BTreeSet::new());
         for entry in listed.into_iter().filter(|entry| entry.is_dir) {
             let parsed = parse_dir(&entry.name)
                 .map_err(|error| LogDirsError::BadName { dir: dir.path().to_path_buf(), error })?;
@@ -97,7 +108,8 @@ impl LogDirs {
                 DirName::Partition(PartitionDir { partition, kind: DirKind::Current }) => {
                     current.push(partition)
                 }
-                DirName::Partition(PartitionDir { kind: DirKind::Delete, .. }) => {
+                DirName::Partition(PartitionDir { partition, kind: DirKind::Delete }) => {
+                    leaving.insert(partition);
                     self.queue_removal(dir, path(&entry.name), now);
                 }
                 DirName::Partition(_) | DirName::Foreign => {
@@ -107,7 +119,7 @@ impl LogDirs {
             }
         }
         let dir = dir.clone();
-        Ok(Some(Found { dir, clean, recovery_points, log_starts, high_watermarks, current }))
+        Ok(Some(Found { dir, clean, recovery_points, log_starts, high_watermarks, current, leaving }))
     }
 
     pub(super) fn queue_removal(&self, dir: &LogDir, path: PathBuf, now: Now) {
@@ -140,6 +152,7 @@ impl LogDirs {
         for (partition, result) in found.current.iter().zip(results) {
             match result {
                 Ok(log) => {
+                    report.lost.extend(log.loss().map(|loss| (partition.clone(), loss)));
                     report.loaded = report.loaded.saturating_add(1);
                     logs.by_partition.insert(partition.clone(), Entry { log, dir: found.dir.clone() });
                 }
@@ -152,6 +165,7 @@ impl LogDirs {
             found.dir.count.fetch_add(1, Ordering::AcqRel);
         }
         drop(logs);
+        report.gone = gone(found);
         if report.failed.is_empty() {
             found.dir.may_be_clean.store(true, Ordering::Release);
         }
@@ -161,6 +175,14 @@ impl LogDirs {
         }
         report
     }
+}
+
+/// The partitions that have records by their high watermark and no directory, though nobody had begun to remove it.
+fn gone(found: &Found) -> Vec<(TopicPartition, Offset)> {
+    let here: BTreeSet<&TopicPartition> = found.current.iter().chain(&found.leaving).collect();
+    let of = found.high_watermarks.iter();
+    let of = of.filter(|(partition, offset)| offset.0 > 0 && !here.contains(partition));
+    of.map(|(partition, offset)| (partition.clone(), *offset)).collect()
 }
 
 fn check_duplicates(found: &[Found]) -> Result<(), LogDirsError> {

@@ -136,6 +136,9 @@ impl LogDirs {
             dir.count.fetch_add(1, Ordering::AcqRel);
             match PartitionLog::create(&context, partition.clone(), &path, config.clone(), *topic_id, now) {
                 Ok(log) => {
+                    if let Some(high_watermark) = lock(&self.gone).remove(partition) {
+                        log.replaces_one_that_is_gone(high_watermark);
+                    }
                     let entry = Entry { log: log.clone(), dir };
                     write(&self.logs).by_partition.insert(partition.clone(), entry);
                     return Ok(log);
@@ -185,6 +188,8 @@ impl LogDirs {
             // An error is kept by the health of the directory, which has logged it.
             drop(self.checkpoint(&dir, Checkpoint::RecoveryPoint));
             drop(self.checkpoint(&dir, Checkpoint::LogStart));
+            // A topic of the same name that is made again must not seem to have lost what this one had.
+            drop(self.checkpoint(&dir, Checkpoint::HighWatermark));
         }
         results
     }

@@ -25,6 +25,7 @@ pub use describe::{LogDirReport, LogReport};
 pub use load::{ConfigOf, LoadReport};
 pub use logs::{CreateError, NewLog};
 
+use crate::checkpoints::Offsets;
 use crate::clean_shutdown::write_clean_shutdown;
 use crate::dir_health::{DirHealth, StorageError};
 use crate::disk::handles::FileCache;
@@ -155,6 +156,8 @@ pub struct LogDirs {
     logs: RwLock<logs::Logs>,
     /// Held while a log is created or deleted.
     changing: Mutex<()>,
+    /// The high watermarks of partitions whose directories were gone at the start, until they are made anew.
+    gone: Mutex<Offsets>,
     producer_expiration: Millis,
     delete_delay: Millis,
 }
@@ -181,6 +184,7 @@ impl LogDirs {
             dirs: dirs.collect::<Result<_, _>>()?,
             logs: RwLock::default(),
             changing: Mutex::new(()),
+            gone: Mutex::default(),
             producer_expiration: options.producer_expiration,
             delete_delay: options.delete_delay,
         };

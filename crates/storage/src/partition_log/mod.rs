@@ -18,6 +18,7 @@ mod flush;
 mod follow;
 mod group;
 mod load;
+mod loss;
 mod positions;
 mod read;
 mod recall;
@@ -44,6 +45,7 @@ pub use background::{Background, Job, WakeUp};
 pub(crate) use background::{Removal, Removed};
 pub use error::{AppendError, LogError, ReadError};
 pub use load::{LoadError, OpenLog};
+pub use loss::{Loss, LossCause};
 pub use positions::Positions;
 pub use read::{LogRead, ReadBound};
 pub use retention::RetentionReason;
@@ -88,6 +90,7 @@ pub struct PartitionLog {
     flushing: Mutex<()>,
     /// Why this log alone is out of service.
     failure: OnceLock<StorageError>,
+    loss: OnceLock<Loss>,
     this: Weak<PartitionLog>,
 }
 

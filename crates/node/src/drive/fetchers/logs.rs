@@ -93,7 +93,7 @@ fn truncate(
         Some(Ok((before, log_end, latest_epoch))) => {
             let truncated =
                 Truncated { from: before.log_end, to: log_end, high_watermark: before.high_watermark, cause };
-            partition.note_truncation(broker, truncated);
+            partition.note_truncation(broker, fetcher.key().leader, truncated);
             Event::Truncated { work: id, partition: name, log_end, latest_epoch }
         }
     }

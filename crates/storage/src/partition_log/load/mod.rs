@@ -21,6 +21,7 @@ use kernel::producer::ProducerStates;
 use wire::types::{Millis, Now, Offset, TopicId, TopicPartition};
 
 use super::epoch_file::EpochFile;
+use super::loss::Loss;
 use super::positions::{LogEnd, Positions, Published};
 use super::snapshots::Snapshots;
 use super::topic_id::TopicIdFile;
@@ -137,7 +138,12 @@ impl PartitionLog {
         };
         let loaded =
             loader.load_splitting().map_err(|error| error.into_load_error(context, &args.partition))?;
-        Ok(Self::assemble(context, args.partition, dir, args.config, loaded, !args.clean))
+        let loss = Loss::of(args.high_watermark, loaded.positions.log_end, args.clean);
+        let log = Self::assemble(context, args.partition, dir, args.config, loaded, !args.clean);
+        if let Some(loss) = loss {
+            log.loss.get_or_init(|| loss);
+        }
+        Ok(log)
     }
 
     /// Creates the directory and an empty log in it, which starts at offset 0.
@@ -195,6 +201,7 @@ impl PartitionLog {
             epochs,
             flushing: Mutex::new(()),
             failure: OnceLock::new(),
+            loss: OnceLock::new(),
             this: this.clone(),
         })
     }
