@@ -5,6 +5,7 @@
 
 mod arrows;
 mod links;
+mod named_tests;
 mod sources;
 
 use std::fmt;
@@ -68,6 +69,7 @@ fn check(root: &Path, files: &[SourceFile]) -> Vec<Finding> {
         }
         findings.extend(sources::check(file));
     }
+    findings.extend(named_tests::check(files));
     findings
 }
 

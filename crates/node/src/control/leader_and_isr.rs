@@ -16,8 +16,8 @@ use wire::types::{BrokerId, TopicId, TopicName, TopicPartition};
 
 use super::Failure;
 use crate::broker::Broker;
-use crate::drive::fetchers;
 use crate::drive::gather::Gather;
+use crate::drive::{fetchers, topic_configs};
 use crate::partition::{Following, Origin, Partition};
 
 /// The configs of topics are read in portions of this many.
@@ -57,8 +57,12 @@ pub(crate) fn obey(
     unknown.sort();
     unknown.dedup();
     let then = broker.clone();
+    broker.config_changes().logs_are_being_made();
     read_configs(broker, unknown, KnownConfigs::new(), move |configs| {
         let outcomes = change_roles(&then, &orders, &configs, origin);
+        for (topic, configs) in then.config_changes().logs_are_made() {
+            topic_configs::apply(&then, &topic, &configs);
+        }
         done(outcomes);
     });
 }

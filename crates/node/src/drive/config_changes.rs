@@ -12,8 +12,9 @@ use metadata::znode::config::{self, ConfigEntity, Configs};
 use metadata::znode::config_change;
 use wire::types::TopicName;
 
+use super::controller;
 use super::pipeline::{Answers, one, pipeline};
-use super::{controller, topic_configs};
+use super::topic_configs::{self, TopicConfigs};
 use crate::broker::Broker;
 
 /// How far the notifications are followed.
@@ -26,15 +27,35 @@ struct State {
     last: i64,
     is_scanning: bool,
     is_due: bool,
+    /// What has come in force since logs are being made; `None` while none are.
+    meanwhile: Option<TopicConfigs>,
 }
 
 impl Default for State {
     fn default() -> Self {
-        Self { last: -1, is_scanning: false, is_due: false }
+        Self { last: -1, is_scanning: false, is_due: false, meanwhile: None }
     }
 }
 
 impl ConfigChanges {
+    /// The configs of topics are read for logs that are being made: what comes in force from now on is remembered.
+    pub(crate) fn logs_are_being_made(&self) {
+        self.lock().meanwhile = Some(TopicConfigs::new());
+    }
+
+    /// The logs are there. Gives the configs that have come in force meanwhile: the logs may have been made with those before
+    /// (KAFKA-8813).
+    pub(crate) fn logs_are_made(&self) -> TopicConfigs {
+        self.lock().meanwhile.take().unwrap_or_default()
+    }
+
+    /// The configs of a topic come in force.
+    pub(super) fn in_force(&self, topic: &TopicName, configs: &config::Configs) {
+        if let Some(meanwhile) = &mut self.lock().meanwhile {
+            meanwhile.insert(topic.clone(), configs.clone());
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -82,7 +82,9 @@ pub(super) fn allows_unclean_election(configs: &Configs) -> Option<bool> {
 }
 
 /// Puts the configs of a topic in force in its logs.
-pub(super) fn apply(broker: &Arc<Broker>, topic: &TopicName, configs: &Configs) {
+pub(crate) fn apply(broker: &Arc<Broker>, topic: &TopicName, configs: &Configs) {
+    // Before the partitions are looked at: one that is hosted after that is told by whoever hosts it.
+    broker.config_changes().in_force(topic, configs);
     let log_config = Arc::new(broker.log_config(configs));
     for partition in broker.partitions().all().iter().filter(|it| it.name().topic == *topic) {
         partition.update_config(broker, log_config.clone());

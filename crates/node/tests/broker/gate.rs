@@ -1,6 +1,6 @@
 //! A gate before the broker's store: a test may hold what the broker asks, and let it go.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use metadata::store::{Done, Request, SessionId, Store};
@@ -11,11 +11,21 @@ use crate::harness::PATIENCE;
 pub(crate) struct Gate<S> {
     store: S,
     held: Mutex<Option<Vec<(Request, Done)>>>,
+    answer: Arc<Mutex<HeldAnswer>>,
+}
+
+/// The answer to one request, which is given but not told.
+#[derive(Default)]
+enum HeldAnswer {
+    #[default]
+    None,
+    Wanted,
+    Given(Box<dyn FnOnce() + Send>),
 }
 
 impl<S: Store> Gate<S> {
     pub(crate) fn before(store: S) -> Self {
-        Self { store, held: Mutex::new(None) }
+        Self { store, held: Mutex::new(None), answer: Arc::default() }
     }
 
     /// Holds what comes from now on.
@@ -47,6 +57,20 @@ impl<S: Store> Gate<S> {
         }
     }
 
+    /// Holds the answer to what is asked next, which the store has given by then.
+    pub(crate) fn hold_answer(&self) {
+        *self.answer.lock().unwrap() = HeldAnswer::Wanted;
+    }
+
+    /// Lets go of the answer.
+    pub(crate) fn let_answer_go(&self) {
+        let held = std::mem::take(&mut *self.answer.lock().unwrap());
+        match held {
+            HeldAnswer::Given(tell) => tell(),
+            _ => panic!("nothing was answered"),
+        }
+    }
+
     /// Lets go of what was held and of what comes from now on.
     pub(crate) fn open(&self) {
         let held = self.held.lock().unwrap().take();
@@ -58,6 +82,14 @@ impl<S: Store> Gate<S> {
 
 impl<S: Store> Store for Gate<S> {
     fn submit(&self, request: Request, done: Done) {
+        let wanted = matches!(*self.answer.lock().unwrap(), HeldAnswer::Wanted);
+        if wanted {
+            let answer = self.answer.clone();
+            // Until the store answers, nothing else is held.
+            *answer.lock().unwrap() = HeldAnswer::None;
+            let hold = move |told| *answer.lock().unwrap() = HeldAnswer::Given(Box::new(move || done(told)));
+            return self.store.submit(request, Box::new(hold));
+        }
         let mut held = self.held.lock().unwrap();
         match held.as_mut() {
             Some(held) => held.push((request, done)),

@@ -28,6 +28,7 @@ mod pair;
 mod peers;
 mod producer_ids;
 mod records;
+mod regressions;
 mod replication;
 mod stalls;
 mod told;

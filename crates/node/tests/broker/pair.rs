@@ -3,7 +3,7 @@
 //! leads is the test's to say; changes of the ISR are answered by the test as well.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
@@ -201,6 +201,11 @@ impl Pair {
         self.links.down(id);
         self.down.insert(id, self.nodes.remove(&id).unwrap().killed());
         self.tell();
+    }
+
+    /// Changes the log directory of a broker that is down.
+    pub(crate) fn edit(&self, id: i32, edit: impl FnOnce(&Path)) {
+        edit(&self.down[&id].path().join("logs"));
     }
 
     /// Starts a broker again, and tells it its role in every topic, as the controller of a broker that comes up does.

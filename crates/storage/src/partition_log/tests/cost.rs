@@ -149,3 +149,19 @@ fn only_segments_from_the_recovery_point_on_are_read_after_a_crash() {
     assert_eq!(log.end(), 60);
     assert_eq!(log.all().len(), 30);
 }
+
+/// KAFKA-9393: there may be thousands of files.
+#[test]
+fn deleting_records_lists_no_directory() {
+    let bench = Bench::new();
+    let log = bench.create();
+    for _ in 0..10 {
+        log.put(records(2, 300));
+    }
+    log.replicate();
+    bench.fail(Operation::List, "", 0);
+    assert_eq!(log.increment_log_start(Offset(7)), Ok(true));
+    assert!(log.delete_old_segments(bench.now).is_ok());
+    assert_eq!(log.positions().log_start, Offset(7));
+    assert!(bench.disk.list_dir(Path::new(DIR)).is_err(), "the error still lies in wait");
+}
