@@ -7,6 +7,7 @@
 mod request;
 mod write;
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kernel::replica::alter_partition::{AlterPartition, Command, Event, Item};
@@ -23,6 +24,8 @@ use crate::partition::Partition;
 pub(crate) struct AlterPartitions {
     sender: Mutex<AlterPartition>,
     controller: Mutex<Option<KnownController>>,
+    /// Whether the last request failed, which is told once.
+    failing: AtomicBool,
     notifications: Mutex<IsrNotifications>,
 }
 

@@ -4,6 +4,7 @@
 //! ApiVersions first. Below version 2 topics go by name, so one topic without an id holds the whole request there.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
 use kernel::replica::alter_partition::{Event, Item};
@@ -103,7 +104,10 @@ fn alter(broker: &Arc<Broker>, id: u64, items: Items, known: KnownController) {
     let channel = Channel { broker: controller, purpose: Purpose::ToController };
     to_broker::call(broker, channel, known.address, version, &request, move |broker, answer| {
         match answer.and_then(|response| answers(version, &items, response)) {
-            Ok(answers) => step(broker, Event::Answered { id, answers }),
+            Ok(answers) => {
+                broker.alter_partition().failing.store(false, Ordering::Relaxed);
+                step(broker, Event::Answered { id, answers });
+            }
             Err(reason) => give_up(broker, id, controller, &reason),
         }
     });
@@ -208,7 +212,11 @@ fn name_of(code: i16) -> String {
 
 /// The request comes to nothing: the connection is given up, and whoever is controller by then is asked again.
 fn give_up(broker: &Arc<Broker>, id: u64, controller: BrokerId, reason: &str) {
-    tracing::info!(%controller, reason, "the controller does not change the ISR; it is asked again");
+    if broker.alter_partition().failing.swap(true, Ordering::Relaxed) {
+        tracing::debug!(%controller, reason, "the controller does not change the ISR");
+    } else {
+        tracing::info!(%controller, reason, "the controller does not change the ISR; it is asked again and again");
+    }
     remember(broker, None);
     to_broker::close(broker, controller, Purpose::ToController);
     step(broker, Event::Failed { id });
