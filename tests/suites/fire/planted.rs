@@ -15,6 +15,8 @@ use interop::checker::{Finding, History, Partition, compare_replicas, dump_direc
 use interop::cluster::LIMIT;
 use interop::workload::{self, Load, read_all};
 
+use crate::LOSS;
+
 const TOPIC: &str = "planted";
 const LEADER_EPOCH_AT: usize = 12;
 const LAST_OFFSET_DELTA_AT: usize = 23;
@@ -142,6 +144,19 @@ fn a_log_in_which_nothing_was_planted_is_sound() -> Result<()> {
 fn a_planted_loss_is_found() -> Result<()> {
     is_found(|batches| drop(batches.remove(20)), |finding| matches!(finding, Finding::Lost { .. }))?;
     is_found(|batches| batches.truncate(30), |finding| matches!(finding, Finding::Lost { .. }))
+}
+
+#[test]
+fn a_broker_whose_log_lost_its_end_tells_so_and_a_sound_one_does_not() -> Result<()> {
+    let mut lab = Lab::new()?;
+    lab.plant(|_| {})?;
+    lab.found()?;
+    ensure!(!lab.broker.log()?.contains(LOSS), "{}", lab.broker.log()?);
+    lab.plant(|batches| batches.truncate(30))?;
+    lab.found()?;
+    let log = lab.broker.log()?;
+    ensure!(log.lines().any(|line| line.contains(LOSS) && line.contains(TOPIC)), "{log}");
+    Ok(())
 }
 
 #[test]
