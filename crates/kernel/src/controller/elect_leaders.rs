@@ -47,7 +47,7 @@ pub type ElectedLeaders = BTreeMap<TopicPartition, Result<BrokerId, ErrorCode>>;
 pub(super) fn serve(turn: &mut Turn<'_>, request: ElectLeadersRequest) -> Flow {
     let ElectLeadersRequest { kind, partitions } = request;
     let is_for_all = partitions.is_none();
-    let wanted = partitions.unwrap_or_else(|| turn.context.partitions().map(|(name, _)| name).collect());
+    let wanted = partitions.unwrap_or_else(|| announced(turn.context));
     let (mut electable, mut results) = (Vec::new(), ElectedLeaders::new());
     for partition in wanted {
         match judge(turn.context, &partition, kind) {
@@ -66,6 +66,12 @@ pub(super) fn serve(turn: &mut Turn<'_>, request: ElectLeadersRequest) -> Flow {
         Step::Partitions(PartitionTransition::online(electable.clone(), strategy)),
         Step::AnswerElections { kind, electable, results },
     ])
+}
+
+/// The partitions that brokers have been told of: all but those that never had a leader and those that are being deleted.
+fn announced(context: &Context) -> BTreeSet<TopicPartition> {
+    let known = context.partitions().filter(|(_, known)| known.leadership.is_some());
+    known.map(|(name, _)| name).filter(|name| !context.is_queued_for_deletion(&name.topic)).collect()
 }
 
 fn judge(context: &Context, partition: &TopicPartition, kind: ElectionType) -> Result<(), ErrorCode> {

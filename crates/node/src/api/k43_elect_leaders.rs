@@ -94,6 +94,18 @@ fn failed(asked: Option<BTreeSet<TopicPartition>>, error: ErrorCode) -> ElectLea
     ElectLeadersResponse { error_code: error.code(), ..response(results.collect()) }
 }
 
+/// What tools print of a failure.
+fn message(partition: &TopicPartition, error: ErrorCode) -> Str {
+    let strategy = match error {
+        ErrorCode::PreferredLeaderNotAvailable => "PreferredReplicaPartitionLeaderElectionStrategy",
+        ErrorCode::EligibleLeadersNotAvailable => "OfflinePartitionLeaderElectionStrategy(true)",
+        ErrorCode::UnknownTopicOrPartition => return Str::from("The partition does not exist."),
+        ErrorCode::InvalidTopicException => return Str::from("The topic is being deleted"),
+        other => return Str::from(other.message()),
+    };
+    Str::from(format!("Failed to elect leader for partition {partition} under strategy {strategy}").as_str())
+}
+
 fn response(results: Results) -> ElectLeadersResponse {
     let mut topics: Vec<ReplicaElectionResult> = Vec::new();
     for (name, result) in results {
@@ -101,7 +113,7 @@ fn response(results: Results) -> ElectLeadersResponse {
         let partition = PartitionResult {
             partition_id: name.partition,
             error_code: error.unwrap_or(ErrorCode::None).code(),
-            error_message: error.map(|error| Str::from(error.message())),
+            error_message: error.map(|error| message(&name, error)),
         };
         match topics.last_mut() {
             Some(topic) if topic.topic == name.topic.as_str() => topic.partition_result.push(partition),
@@ -112,4 +124,23 @@ fn response(results: Results) -> ElectLeadersResponse {
         }
     }
     ElectLeadersResponse { replica_election_results: topics, ..ElectLeadersResponse::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tools_are_told_which_partition_has_no_leader_and_by_which_rule() {
+        let name = TopicPartition { topic: TopicName::from("t"), partition: 3 };
+        let told = |error| message(&name, error).to_string();
+        let preferred = told(ErrorCode::PreferredLeaderNotAvailable);
+        assert!(
+            preferred.contains(" t-3 ")
+                && preferred.ends_with(" PreferredReplicaPartitionLeaderElectionStrategy")
+        );
+        let unclean = told(ErrorCode::EligibleLeadersNotAvailable);
+        assert!(unclean.ends_with(" OfflinePartitionLeaderElectionStrategy(true)"));
+        assert_eq!(told(ErrorCode::NotController), ErrorCode::NotController.message());
+    }
 }
