@@ -148,7 +148,9 @@ pub struct ZookeeperClient {
 
 const CREATE: i32 = 1;
 const DELETE: i32 = 2;
+const EXISTS: i32 = 3;
 const GET_DATA: i32 = 4;
+const SET_DATA: i32 = 5;
 const GET_CHILDREN: i32 = 8;
 const NO_NODE: i32 = -101;
 /// Bytes of a node's figures before the version of its data: two transactions and two times.
@@ -227,6 +229,38 @@ impl ZookeeperClient {
             (0, _) => Ok(true),
             (NO_NODE, _) => Ok(false),
             (error, _) => bail!("cannot delete {path}: error {error}"),
+        }
+    }
+
+    /// Replaces the data of a node, whatever its version. Returns the new version.
+    ///
+    /// # Errors
+    /// When the server refuses, for instance because there is no such node.
+    pub fn set(&mut self, path: &str, data: &[u8]) -> Result<i32> {
+        let mut body = Vec::new();
+        put_bytes(&mut body, path.as_bytes())?;
+        put_bytes(&mut body, data)?;
+        put_int(&mut body, -1);
+        let (error, answer) = self.call(SET_DATA, &body)?;
+        ensure!(error == 0, "cannot set {path}: error {error}");
+        let mut reader = Reader(&answer);
+        reader.take(BEFORE_VERSION)?;
+        reader.int()
+    }
+
+    /// The transaction that created a node, or `None` when there is no such node.
+    ///
+    /// # Errors
+    /// When the server answers with another error.
+    pub fn created_in(&mut self, path: &str) -> Result<Option<i64>> {
+        let (error, answer) = self.read_call(EXISTS, path)?;
+        match error {
+            0 => {
+                let (zxid, _) = answer.split_first_chunk().context("a short answer")?;
+                Ok(Some(i64::from_be_bytes(*zxid)))
+            }
+            NO_NODE => Ok(None),
+            _ => bail!("cannot look at {path}: error {error}"),
         }
     }
 

@@ -13,7 +13,7 @@ use crate::tally::Tally;
 use crate::{setup, tidy};
 
 /// The end-to-end suites of the package `interop`, and how many of their tests run at a time.
-const SUITES: [(&str, &str); 10] = [
+const SUITES: [(&str, &str); 12] = [
     ("hostile", "1"),
     ("excess", "1"),
     ("durability", "2"),
@@ -21,6 +21,8 @@ const SUITES: [(&str, &str); 10] = [
     ("zookeeper", "2"),
     ("cluster", "2"),
     ("controller_moves", "3"),
+    ("anomalies", "1"),
+    ("same_tree", "1"),
     ("fire", "1"),
     ("directory", "2"),
     ("oracle", "1"),

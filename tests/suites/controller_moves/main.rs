@@ -8,6 +8,7 @@ mod case;
 mod expected;
 mod passes;
 mod table;
+mod zombie;
 
 use anyhow::{Context, Result, anyhow, ensure};
 use interop::broker::Kind;
@@ -76,6 +77,12 @@ fn a_real_kafka_gives_the_same_tables() -> Result<()> {
         planted_faults: None,
     };
     one(case)
+}
+
+#[test]
+fn a_controller_that_was_stopped_past_its_session_writes_nothing_and_is_refused() -> Result<()> {
+    zombie::zombie(Kind::Blumfeld)?;
+    if Depth::from_environment()? == Depth::Long { zombie::zombie(Kind::Kafka) } else { Ok(()) }
 }
 
 /// As before KAFKA-3143: the dead leader of case 2 stays one. The case must fail then.
