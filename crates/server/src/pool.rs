@@ -61,10 +61,12 @@ impl Pool {
 }
 
 impl Drop for Pool {
-    /// Waits until all jobs are done, those in the queue included.
+    /// Waits until all jobs are done, those in the queue included. A job may hold what owns the pool, and be the last
+    /// to let it go: its own thread is not waited for.
     fn drop(&mut self) {
         self.jobs = None;
-        for thread in self.threads.drain(..) {
+        let own = std::thread::current().id();
+        for thread in self.threads.drain(..).filter(|thread| thread.thread().id() != own) {
             if thread.join().is_err() {
                 tracing::error!("a thread of a pool has panicked");
             }
@@ -139,6 +141,23 @@ mod tests {
         drop(hold);
         drop(pool);
         assert_eq!(dones.try_iter().count(), 2, "what was queued is done before the pool ends");
+    }
+
+    #[test]
+    fn a_pool_may_end_on_one_of_its_own_threads() {
+        let pool = Arc::new(Pool::start("test", 2, 4).unwrap());
+        let (let_go, held) = mpsc::channel::<()>();
+        let (done, dones) = mpsc::channel();
+        let owned = Arc::clone(&pool);
+        let last_owner = move || {
+            held.recv().unwrap();
+            drop(owned);
+            done.send(()).unwrap();
+        };
+        assert!(pool.submit(Box::new(last_owner)).is_ok());
+        drop(pool);
+        let_go.send(()).unwrap();
+        assert_eq!(dones.recv(), Ok(()), "it did not wait for itself");
     }
 
     #[test]
