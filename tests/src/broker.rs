@@ -4,6 +4,8 @@
 //! restarts; a Blumfeld that is alone needs none.
 
 use std::fmt;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::sync::Arc;
@@ -300,6 +302,22 @@ impl Broker {
     #[must_use]
     pub fn properties_path(&self) -> PathBuf {
         self.folder.path().join("server.properties")
+    }
+
+    /// The value of a metric of a Blumfeld, of the first series with this name.
+    ///
+    /// # Errors
+    /// When it does not answer, or has no such metric.
+    pub fn metric(&self, name: &str) -> Result<f64> {
+        let properties = std::fs::read_to_string(self.properties_path())?;
+        let address = properties.lines().find_map(|line| line.strip_prefix("blumfeld.http.address="));
+        let mut page = TcpStream::connect(address.context("no address for metrics")?)?;
+        page.write_all(b"GET /metrics HTTP/1.0\r\n\r\n")?;
+        let mut text = String::new();
+        page.read_to_string(&mut text)?;
+        let is_it = |line: &&str| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(['{', ' ']));
+        let line = text.lines().find(is_it).with_context(|| format!("no metric {name}"))?;
+        Ok(line.rsplit(' ').next().unwrap_or_default().parse()?)
     }
 
     fn log_path(&self) -> PathBuf {

@@ -21,7 +21,7 @@ const SUITES: [(&str, &str); 12] = [
     ("zookeeper", "2"),
     ("cluster", "2"),
     ("controller_moves", "3"),
-    ("anomalies", "1"),
+    ("anomalies", "2"),
     ("same_tree", "1"),
     ("fire", "1"),
     ("directory", "2"),

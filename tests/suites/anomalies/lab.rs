@@ -1,8 +1,7 @@
 //! Two brokers with the replicas of one partition, each behind a proxy, and a test in the place of their controller.
 
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -295,18 +294,9 @@ impl Lab {
         Ok(())
     }
 
-    /// Whether a metric of a broker has this value.
-    pub(crate) fn has_metric(&self, id: i32, name: &str, value: &str) -> Result<bool> {
-        let broker = self.brokers.get(&id).context("no such broker")?;
-        let properties = std::fs::read_to_string(broker.properties_path())?;
-        let address = properties.lines().find_map(|line| line.strip_prefix("blumfeld.http.address="));
-        let mut page = TcpStream::connect(address.context("no address")?)?;
-        page.write_all(b"GET /metrics HTTP/1.0\r\n\r\n")?;
-        let mut text = String::new();
-        page.read_to_string(&mut text)?;
-        let line = text.lines().find(|line| line.starts_with(name) && !line.starts_with('#'));
-        let line = line.with_context(|| format!("no metric {name}"))?;
-        Ok(line.rsplit(' ').next() == Some(value))
+    /// The value of a metric of a broker.
+    pub(crate) fn metric(&self, id: i32, name: &str) -> Result<f64> {
+        self.brokers.get(&id).context("no such broker")?.metric(name)
     }
 
     /// How many times a follower has asked its leader how the logs compare: for ends of epochs, or by a fetch.

@@ -19,7 +19,7 @@ use judge::FOUND;
 use lab::{Protocol, Stage};
 
 /// How many stories are told side by side.
-const SIDE_BY_SIDE: usize = 4;
+const SIDE_BY_SIDE: usize = 6;
 
 type Story = (&'static str, fn(&Stage) -> Result<()>);
 

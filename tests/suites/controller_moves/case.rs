@@ -110,6 +110,7 @@ impl Scene {
         wait::until("C in office", LIMIT, || Ok((tree.controller()? == Some(C)).then_some(())))?;
         self.note_after_all("S", C)?;
         self.look_at_s()?;
+        self.count_offline()?;
         ensure!(self.subtree()? == before, "more than the states has changed: {:?}", self.subtree()?);
         Ok(())
     }
@@ -132,6 +133,18 @@ impl Scene {
             let answer = calls::produce(&mut connection, topic, 0, batch)?;
             ensure!(RETRIABLE.contains(&answer.error_code), "C answers a produce with {answer:?}");
         }
+        Ok(())
+    }
+
+    /// How many partitions have no leader, as C counts them; a real Kafka tells that elsewhere.
+    fn count_offline(&mut self) -> Result<()> {
+        if self.case.kind == Kind::Kafka {
+            return Ok(());
+        }
+        let count =
+            self.cluster.broker(C)?.metric("kafka_controller_kafkacontroller_offlinepartitionscount")?;
+        let topics = f64::from(u32::try_from(self.topics.len())?);
+        ensure!((count - topics).abs() < 0.5, "{count} partitions without a leader instead of {topics}");
         Ok(())
     }
 
