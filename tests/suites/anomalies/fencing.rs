@@ -16,24 +16,23 @@ const LATEST: i64 = -1;
 
 /// The follower has heard of an epoch of which its leader has not: it asks again and cuts nothing.
 pub(crate) fn leader_behind_the_follower(stage: &Stage) -> Result<()> {
-    let lab = stage.lab(Lag::Long)?;
+    let mut lab = stage.lab(Lag::Long)?;
+    lab.may_refuse_questions();
     lab.both_have_a()?;
     lab.lead(1, 1, &[1, 2], &[2])?;
     let asked = lab.questions_to(1)?;
     lab.until("questions that are refused", || Ok(lab.questions_to(1)? >= asked + 3))?;
     ensure!((lab.log(2)?.end(), lab.high_watermark(2)?) == (1, Some(1)), "2 has cut its log");
-    lab.forgive_refused_epochs();
     lab.stand_in.tell(1)?;
     lab.append(1, &["B"], -1)?;
     let epochs = [(0, 0), (1, 1)];
-    let end = End::of(1, &["A", "B"]).epochs(&epochs, &epochs).must_come(&lab);
-    lab.forgive_refused_epochs();
-    end
+    End::of(1, &["A", "B"]).epochs(&epochs, &epochs).must_come(&lab)
 }
 
 /// The follower has not heard of its leader's epoch: it gives up until it has.
 pub(crate) fn follower_behind_the_leader(stage: &Stage) -> Result<()> {
     let mut lab = stage.lab(Lag::Long)?;
+    lab.may_refuse_questions();
     lab.both_have_a()?;
     lab.kill(2)?;
     let old = lab.stand_in.leadership()?;
@@ -43,7 +42,6 @@ pub(crate) fn follower_behind_the_leader(stage: &Stage) -> Result<()> {
     let failed = "kafka_server_replicafetchermanager_failedpartitionscount";
     lab.until("a partition that is given up", || Ok(lab.metric(2, failed)? > 0.0))?;
     ensure!(lab.log(2)?.end() == 1, "2 has cut its log");
-    lab.forgive_refused_epochs();
     lab.stand_in.tell(2)?;
     lab.append(1, &["B"], -1)?;
     let epochs = [(0, 0), (1, 1)];
