@@ -31,7 +31,8 @@ pub(super) fn enable(turn: &mut Turn<'_>, reply: Option<StoreReply>) -> Flow {
             if known.as_ref() == Some(&wanted) {
                 return Flow::Done;
             }
-            Flow::ask(StoreOp::WriteFeatures(wanted), Step::EnableFeatures)
+            let epoch_version = turn.epoch_version();
+            Flow::ask(StoreOp::WriteFeatures { node: wanted, epoch_version }, Step::EnableFeatures)
         }
         Some(StoreReply::Done) => Flow::Done,
         Some(_) => Flow::confused(),

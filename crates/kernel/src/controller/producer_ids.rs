@@ -1,8 +1,7 @@
 //! Blocks of producer ids are handed out to brokers (KIP-730).
 //!
-//! The last block is kept in a znode, which is written over the version that was read: whoever else hands out blocks (a
-//! broker of an older release, a controller that does not know yet that it was replaced) never hands out the same one. A
-//! write whose answer was lost costs one block.
+//! The last block is kept in a znode, which is written over the version that was read: whoever else hands out blocks, as
+//! brokers below 3.0 do for themselves, never hands out the same one. A write whose answer was lost costs one block.
 
 use wire::error_code::ErrorCode;
 use wire::types::{BrokerEpoch, BrokerId};
@@ -66,7 +65,8 @@ impl Allocation {
                     return refuse(turn, ErrorCode::UnknownServerError);
                 };
                 self.block = Some(block);
-                Flow::ask(StoreOp::WriteProducerIds { block, version }, Step::AllocateProducerIds(self))
+                let op = StoreOp::WriteProducerIds { block, version, epoch_version: turn.epoch_version() };
+                Flow::ask(op, Step::AllocateProducerIds(self))
             }
             (Some(StoreReply::Done), Some(block)) => {
                 turn.answer(Ok(ApiAnswer::AllocateProducerIds(block)));

@@ -44,8 +44,13 @@ pub enum StoreOp {
     },
     /// Reads `/feature`: [`StoreReply::Features`].
     ReadFeatures,
-    /// Writes `/feature`, over any version, or creates it: [`StoreReply::Done`].
-    WriteFeatures(FeatureNode),
+    /// Writes `/feature`, over any version, or creates it, fenced: [`StoreReply::Done`].
+    WriteFeatures {
+        /// The value.
+        node: FeatureNode,
+        /// The version of `/controller_epoch`.
+        epoch_version: i32,
+    },
     /// Deletes all notifications of a kind, fenced, and arms the watch of their list: [`StoreReply::Done`].
     DropNotifications {
         /// Which.
@@ -125,12 +130,14 @@ pub enum StoreOp {
     },
     /// Reads the last block of producer ids: [`StoreReply::ProducerIds`].
     ReadProducerIds,
-    /// Writes a block of producer ids over a version: [`StoreReply::Done`] or [`StoreReply::BadVersion`].
+    /// Writes a block of producer ids over a version, fenced: [`StoreReply::Done`] or [`StoreReply::BadVersion`].
     WriteProducerIds {
         /// The block.
         block: ProducerIdBlock,
         /// The version that the znode must have.
         version: i32,
+        /// The version of `/controller_epoch`.
+        epoch_version: i32,
     },
     /// Reads the notifications of failed log directories, and arms the watch of their list:
     /// [`StoreReply::LogDirEvents`].

@@ -35,14 +35,17 @@ impl StoreEvents {
         Arc::new(move |event| relay.bring(event))
     }
 
-    /// From now on events go to `broker`, first those that came early, but for the connection it was started with.
-    pub(crate) fn attach(&self, broker: &Arc<Broker>) {
-        let early = {
+    /// From now on events go to `broker`, which has registered under `session`: first those that came early, but for what
+    /// was before that session.
+    pub(crate) fn attach(&self, broker: &Arc<Broker>, session: SessionId) {
+        let mut early = {
             let mut relay = self.lock();
             relay.broker = Some(Arc::downgrade(broker));
             std::mem::take(&mut relay.early)
         };
-        for event in early.into_iter().filter(|event| !matches!(event, StoreEvent::Connected { .. })) {
+        let began = |event: &StoreEvent| *event == StoreEvent::Connected { session_id: session };
+        let before = early.iter().rposition(began).map_or(0, |at| at + 1);
+        for event in early.drain(..).skip(before) {
             take(broker, event);
         }
     }

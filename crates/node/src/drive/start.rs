@@ -125,15 +125,20 @@ pub fn start(config: KafkaConfig, environment: Environment) -> Result<Arc<Broker
     }
     tell_losses(&loaded);
     let registration = Registration::new(&config, &environment.endpoints, id, now.wall_ms);
-    let broker_epoch = join(&*store, &*environment.clock, membership, lost_tail, &registration)?;
+    let (broker_epoch, session) = surely(&*store, || {
+        let broker_epoch = join(&*store, &*environment.clock, membership, lost_tail, &registration)?;
+        // A session that is over by now has taken the registration with it: all of it is done again under a new one.
+        let session = store.session_id().ok_or(StoreError::SessionExpired)?;
+        Ok((broker_epoch, session))
+    })?;
     let image = MetadataImage::default().with_cluster_id(&cluster_id).with_broker(id, registration.info());
-    let session = store.session_id().ok_or(StoreError::SessionExpired)?;
     let events = environment.store_events.clone();
     let found = Found { id, log_dirs, image, broker_epoch, registration };
     let broker = Arc::new(Broker::new(config, environment, found));
     broker.set_state(BrokerState::Recovery);
-    events.attach(&broker);
     session::begin(&broker, session);
+    // After that, so that an end of the session that came meanwhile follows its beginning.
+    events.attach(&broker, session);
     failures.attach(&broker);
     isr_shrink::schedule(&broker);
     if membership == Membership::Alone {

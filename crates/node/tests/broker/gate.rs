@@ -62,6 +62,15 @@ impl<S: Store> Gate<S> {
         *self.answer.lock().unwrap() = HeldAnswer::Wanted;
     }
 
+    /// Waits until the answer is there, and held.
+    pub(crate) fn wait_for_answer(&self) {
+        let deadline = Instant::now() + PATIENCE;
+        while !matches!(*self.answer.lock().unwrap(), HeldAnswer::Given(_)) {
+            assert!(Instant::now() < deadline, "nothing is answered");
+            std::thread::yield_now();
+        }
+    }
+
     /// Lets go of the answer.
     pub(crate) fn let_answer_go(&self) {
         let held = std::mem::take(&mut *self.answer.lock().unwrap());

@@ -178,6 +178,7 @@ fn a_config_that_changes_while_its_log_is_made_is_in_force() {
     node.obeys(&order("u", 0, 0, &[0]));
     node.gate.hold_answer();
     let waiting = node.submit(frame(LATEST, &leader_and_isr(LATEST, &[order("t", 0, 0, &[0])])));
+    node.gate.wait_for_answer();
     // The configs were read, and change before there is a log.
     let store = node.store();
     let configs = [("max.message.bytes".to_owned(), "10".to_owned())].into();

@@ -47,7 +47,7 @@ impl World {
     pub(super) fn administer(&mut self, by: BrokerId, op: &StoreOp) -> StoreReply {
         match op {
             StoreOp::ReadFeatures => StoreReply::Features(self.admin.features.clone()),
-            StoreOp::WriteFeatures(node) => {
+            StoreOp::WriteFeatures { node, .. } => {
                 self.admin.features = Some(node.clone());
                 StoreReply::Done
             }
@@ -84,7 +84,7 @@ impl World {
                 let (last, version) = self.admin.producer_ids;
                 StoreReply::ProducerIds { last, version }
             }
-            StoreOp::WriteProducerIds { block, version } => {
+            StoreOp::WriteProducerIds { block, version, .. } => {
                 let (last, present) = self.admin.producer_ids;
                 if *version != present {
                     return StoreReply::BadVersion;
@@ -241,7 +241,7 @@ pub(super) fn operation(op: &StoreOp) -> Option<String> {
         StoreOp::ReadPreferredElection => "read preferred election".to_owned(),
         StoreOp::DropPreferredElection { .. } => "drop preferred election".to_owned(),
         StoreOp::ReadProducerIds => "read producer ids".to_owned(),
-        StoreOp::WriteProducerIds { block, version } => {
+        StoreOp::WriteProducerIds { block, version, .. } => {
             format!("write producer ids {}-{} of {} over v{version}", block.first, block.last, block.broker)
         }
         StoreOp::ReadLogDirEvents => "read log dir events".to_owned(),
@@ -249,7 +249,7 @@ pub(super) fn operation(op: &StoreOp) -> Option<String> {
         StoreOp::DropNotificationsRead { kind, names, .. } => {
             format!("drop {} of {kind:?}", names.len())
         }
-        StoreOp::WriteFeatures(node) => {
+        StoreOp::WriteFeatures { node, .. } => {
             let status = if node.is_enabled { "enabled" } else { "disabled" };
             let features: String = node.features.keys().map(|name| format!(", {name}")).collect();
             format!("write /feature {status} in format {}{features}", node.format)

@@ -317,6 +317,8 @@ fn fence(op: &StoreOp) -> Option<i32> {
         | StoreOp::AssignTopicIds { epoch_version, .. }
         | StoreOp::WriteTopics { epoch_version, .. }
         | StoreOp::CreatePartitionStates { epoch_version, .. }
+        | StoreOp::WriteFeatures { epoch_version, .. }
+        | StoreOp::WriteProducerIds { epoch_version, .. }
         | StoreOp::DropDeletions { epoch_version, .. }
         | StoreOp::DeleteTopic { epoch_version, .. }
         | StoreOp::DropPreferredElection { epoch_version }

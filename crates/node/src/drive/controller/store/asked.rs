@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use kernel::controller::producer_ids::ProducerIdBlock;
 use kernel::controller::store::{NotificationKind, StoreFailure, StoreReply};
-use metadata::store::{CreateMode, OpError, Request, Response, StoreError, Value};
+use metadata::store::{CreateMode, Op, OpError, Request, Response, StoreError, Value};
 use metadata::znode::{
     DecodeError, isr_change, log_dir_event, preferred_replica_election, producer_id_block,
 };
 
-use super::{Done, Ended, deletion, failure, lists, mismatch, unreadable};
+use super::{Done, Ended, deletion, failure, fenced, lists, mismatch, unreadable};
 use crate::broker::Broker;
 use crate::drive::pipeline::{one, pipeline};
 
@@ -77,14 +77,23 @@ pub(super) fn read_producer_ids(broker: &Arc<Broker>, done: Done) {
     });
 }
 
-pub(super) fn write_producer_ids(broker: &Arc<Broker>, block: ProducerIdBlock, version: i32, done: Done) {
+pub(super) fn write_producer_ids(
+    broker: &Arc<Broker>,
+    block: ProducerIdBlock,
+    version: i32,
+    epoch_version: i32,
+    done: Done,
+) {
     let ProducerIdBlock { broker: of, first, last } = block;
     let value = producer_id_block::ProducerIdBlock { broker: of, start: first, end: last }.encode();
-    one(broker.store(), Request::set(producer_id_block::PATH, value, Some(version)), move |answer| {
-        done(match answer {
-            Ok(_) => Ok(StoreReply::Done),
-            Err(error) if error.op_error() == Some(OpError::BadVersion) => Ok(StoreReply::BadVersion),
-            Err(error) => Err(failure(error)),
+    let set = vec![Op::set(producer_id_block::PATH, value, Some(version))];
+    fenced::write_all(broker.store(), vec![set], epoch_version, move |outcomes| {
+        done(match outcomes.map(|mut outcomes| outcomes.pop()) {
+            Ok(Some(Ok(_))) => Ok(StoreReply::Done),
+            Ok(Some(Err((_, OpError::BadVersion)))) => Ok(StoreReply::BadVersion),
+            Ok(Some(Err((_, error)))) => Err(StoreFailure::Unexpected(error.to_string())),
+            Ok(None) => Err(mismatch()),
+            Err(failure) => Err(failure),
         });
     });
 }

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use kernel::controller::store::{ControllerNode, FeatureNode, StoreReply};
+use kernel::controller::store::{ControllerNode, FeatureNode, StoreFailure, StoreReply};
 use metadata::store::{CreateMode, Op, OpError, OpResult, Request, Response, StoreError};
 use metadata::znode::controller::{self, Controller};
 use metadata::znode::feature::{self, Features, Format, Levels};
 use metadata::znode::{DecodeError, controller_epoch};
 use wire::types::{ControllerEpoch, Millis};
 
-use super::fenced;
+use super::fenced::{self, Outcome};
 use super::{Done, Ended, failure, mismatch, unreadable};
 use crate::broker::Broker;
 use crate::drive::pipeline::{one, pipeline};
@@ -122,20 +122,31 @@ fn feature_node(data: Option<&[u8]>) -> Result<FeatureNode, DecodeError> {
     Ok(FeatureNode { format, is_enabled: features.is_enabled, features: levels.collect() })
 }
 
-pub(super) fn write_features(broker: &Arc<Broker>, node: FeatureNode, done: Done) {
+pub(super) fn write_features(broker: &Arc<Broker>, node: FeatureNode, epoch_version: i32, done: Done) {
     let format = if node.format >= 2 { Format::V2 } else { Format::V1 };
     let levels = |max| Levels { min: Some(LOWEST_LEVEL), max };
     let features = node.features.into_iter().map(|(name, max)| (name, levels(max))).collect();
     let value = Features { format, is_enabled: node.is_enabled, features }.encode();
     let store = broker.store().clone();
-    let set = Request::set(feature::PATH, value.clone(), None);
-    one(&store.clone(), set, move |answer| match answer {
-        Err(error) if error.is_no_node() => {
-            let create = Request::create(feature::PATH, value, CreateMode::Persistent);
-            one(&store, create, move |answer| {
-                done(answer.map(|_| StoreReply::Done).map_err(failure));
+    let set = vec![Op::set(feature::PATH, value.clone(), None)];
+    fenced::write_all(broker.store(), vec![set], epoch_version, move |outcomes| match one_of(outcomes) {
+        Ok(Err((_, OpError::NoNode))) => {
+            let create = vec![Op::create(feature::PATH, value, CreateMode::Persistent)];
+            fenced::write_all(&store, vec![create], epoch_version, move |outcomes| {
+                done(one_of(outcomes).and_then(written));
             });
         }
-        answer => done(answer.map(|_| StoreReply::Done).map_err(failure)),
+        outcome => done(outcome.and_then(written)),
     });
+}
+
+fn one_of(outcomes: Result<Vec<Outcome>, StoreFailure>) -> Result<Outcome, StoreFailure> {
+    outcomes?.pop().ok_or_else(mismatch)
+}
+
+fn written(outcome: Outcome) -> Ended {
+    match outcome {
+        Ok(_) => Ok(StoreReply::Done),
+        Err((_, error)) => Err(StoreFailure::Unexpected(error.to_string())),
+    }
 }

@@ -37,7 +37,9 @@ pub(super) fn begin(broker: &Arc<Broker>, op: StoreOp, done: impl FnOnce(Ended) 
             election::delete_controller(broker, epoch_version, done);
         }
         StoreOp::ReadFeatures => election::read_features(broker, done),
-        StoreOp::WriteFeatures(node) => election::write_features(broker, node, done),
+        StoreOp::WriteFeatures { node, epoch_version } => {
+            election::write_features(broker, node, epoch_version, done);
+        }
         StoreOp::DropNotifications { kind, epoch_version } => {
             lists::drop_notifications(broker, kind, epoch_version, done);
         }
@@ -72,8 +74,8 @@ pub(super) fn begin(broker: &Arc<Broker>, op: StoreOp, done: impl FnOnce(Ended) 
             asked::drop_preferred_election(broker, epoch_version, done);
         }
         StoreOp::ReadProducerIds => asked::read_producer_ids(broker, done),
-        StoreOp::WriteProducerIds { block, version } => {
-            asked::write_producer_ids(broker, block, version, done);
+        StoreOp::WriteProducerIds { block, version, epoch_version } => {
+            asked::write_producer_ids(broker, block, version, epoch_version, done);
         }
         StoreOp::ReadLogDirEvents => asked::read_log_dir_events(broker, done),
         StoreOp::ReadIsrChanges => asked::read_isr_changes(broker, done),

@@ -3,6 +3,7 @@
 mod identity;
 mod lost_tail;
 mod register;
+mod session;
 
 use std::sync::Arc;
 use std::time::Duration;
