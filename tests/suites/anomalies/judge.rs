@@ -50,7 +50,7 @@ impl End {
     /// Waits until the story has come to this end.
     pub(crate) fn must_come(&self, lab: &Lab) -> Result<()> {
         let mut last = Ok(());
-        let came = wait::until("the end of the story", lab.limit(), || {
+        let came = wait::until("the end of the story", lab.limit_of_end(), || {
             last = self.differs(lab);
             Ok(last.is_ok().then_some(()))
         });

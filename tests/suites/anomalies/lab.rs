@@ -28,9 +28,10 @@ const FETCH: i16 = 1;
 const OFFSETS_FOR_LEADER_EPOCH: i16 = 23;
 /// A response with records is larger than this, one without is smaller: values are padded.
 const WITH_RECORDS: usize = 400;
-/// How long a condition may take; where a fault is planted, it may never come.
+/// How long a condition may take.
 const LIMIT: Duration = Duration::from_secs(60);
-const PLANTED_LIMIT: Duration = Duration::from_secs(12);
+/// How long the end of a story may take where a fault is planted: it never comes.
+const PLANTED_LIMIT: Duration = Duration::from_secs(8);
 const REQUEST_TIMED_OUT: i16 = 7;
 /// What a client tries again after.
 const RETRIABLE: [i16; 4] = [3, 5, 6, 9];
@@ -143,8 +144,8 @@ impl Lab {
         self.stage.protocol
     }
 
-    /// How long a condition may take.
-    pub(crate) fn limit(&self) -> Duration {
+    /// How long the end of the story may take.
+    pub(crate) fn limit_of_end(&self) -> Duration {
         if self.is_planted() { PLANTED_LIMIT } else { LIMIT }
     }
 
@@ -198,7 +199,7 @@ impl Lab {
         let values: Vec<&[u8]> = values.iter().map(Vec::as_slice).collect();
         let batch = Draft::of_values(now_ms(), &values).build();
         let mut connection = Connection::open(&address)?;
-        wait::until("a leader that takes records", self.limit(), || {
+        wait::until("a leader that takes records", LIMIT, || {
             let request = calls::produce_request(TOPIC, 0, batch.clone(), acks);
             let response = connection.call(9, &request)?;
             let topic = response.responses.first().context("no topic in the answer")?;
@@ -279,7 +280,7 @@ impl Lab {
 
     /// Waits for a condition.
     pub(crate) fn until(&self, what: &str, condition: impl Fn() -> Result<bool>) -> Result<()> {
-        wait::until(what, self.limit(), || Ok(condition()?.then_some(())))
+        wait::until(what, LIMIT, || Ok(condition()?.then_some(())))
     }
 
     /// Deletes the records of a leader's log before `offset`. Followers that do not follow are not waited for.

@@ -103,8 +103,19 @@ fn replicas_that_are_told_by_fetches_agree() -> Result<()> {
 /// As before KIP-101: the stories must find it.
 #[test]
 fn truncation_by_the_high_watermark_is_found() -> Result<()> {
+    all_find(&DECIDED_BY_EPOCHS, "truncation-by-high-watermark")
+}
+
+/// As before KIP-279.
+#[test]
+fn an_end_of_an_epoch_without_the_epoch_is_found() -> Result<()> {
+    all_find(&[("fast-failover", histories::fast_failover)], "epoch-end-without-epoch")
+}
+
+/// Each story must come to another end with this fault.
+fn all_find(stories: &[Story], fault: &'static str) -> Result<()> {
     for protocol in [Protocol::Asking, Protocol::ByFetch] {
-        let told = tell(&DECIDED_BY_EPOCHS, protocol, Some("truncation-by-high-watermark"))?;
+        let told = tell(stories, protocol, Some(fault))?;
         for (name, result) in told {
             let Err(error) = result else { bail!("{protocol:?}: {name} ends well") };
             println!("{protocol:?}: {name}: {error:#}");
