@@ -4,6 +4,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Parser;
+use kernel::planted::Fault;
 use sim::{Plan, Protocol, Report, Total, run_all};
 
 /// Three brokers in one thread, from one seed.
@@ -36,6 +37,10 @@ struct Arguments {
     /// Fails when a kind of fault or a state did not occur in any run.
     #[arg(long)]
     every_kind: bool,
+    /// A fault that the brokers have; only a build with the feature `planted-faults` can. Runs end with the first that
+    /// finds it, and none is a failure.
+    #[arg(long, value_parser = fault)]
+    planted: Option<Fault>,
 }
 
 impl Arguments {
@@ -46,10 +51,19 @@ impl Arguments {
             ms: self.ms,
             with_faults: !self.calm,
             is_loud: self.loud,
+            planted: self.planted,
             ..Plan::new(seed, protocol)
         };
         seeds.flat_map(|seed| protocols.iter().map(move |protocol| plan(seed, *protocol))).collect()
     }
+}
+
+fn fault(name: &str) -> Result<Fault, String> {
+    let known = || Fault::ALL.map(Fault::name).join(", ");
+    let found = Fault::ALL.into_iter().find(|fault| fault.name() == name);
+    found
+        .filter(|_| cfg!(feature = "planted-faults"))
+        .ok_or_else(|| format!("there are {}, in a build with the feature planted-faults", known()))
 }
 
 fn main() -> ExitCode {
@@ -58,11 +72,14 @@ fn main() -> ExitCode {
     let is_one = plans.len() <= 2;
     let mut total = Total::default();
     run_all(&plans, arguments.at_once, |report| {
-        if is_one || !report.findings.is_empty() {
+        if is_one || !(report.findings.is_empty() || arguments.planted.is_some()) {
             tell(&arguments, &report);
+        } else if let Some(finding) = report.findings.first() {
+            println!("found by {}: {finding}", report.plan);
         }
         total.add(&report);
-        true
+        // One run that finds what is planted is enough.
+        arguments.planted.is_none() || report.findings.is_empty()
     });
     if arguments.counts || arguments.every_kind {
         print!("{total}");
@@ -73,7 +90,12 @@ fn main() -> ExitCode {
     }
     let took = started.elapsed().as_secs_f64();
     println!("{} runs, {} with findings, {took:.1} s", total.runs(), total.failed());
-    if total.failed() == 0 && missing.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    let must_find = arguments.planted.is_some();
+    if (total.failed() > 0) == must_find && missing.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
 }
 
 /// One run: its digest, and what led to what was found.

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use kernel::planted::Fault;
+
 /// `inter.broker.protocol.version` of a run: before and after the controller took over the ISR and epochs came into
 /// fetches (KIP-497, KIP-595).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -57,13 +59,15 @@ pub struct Plan {
     pub with_faults: bool,
     /// Whether the whole trace is printed.
     pub is_loud: bool,
+    /// A fault that the brokers have, to show that it is found; only a build with the feature `planted-faults` has it.
+    pub planted: Option<Fault>,
 }
 
 impl Plan {
     /// A run of the usual length with faults.
     #[must_use]
     pub fn new(seed: u64, protocol: Protocol) -> Self {
-        Self { seed, protocol, ms: USUAL_MS, with_faults: true, is_loud: false }
+        Self { seed, protocol, ms: USUAL_MS, with_faults: true, is_loud: false, planted: None }
     }
 
     /// The command line that runs it again.
@@ -71,7 +75,13 @@ impl Plan {
     pub fn command(&self) -> String {
         let calm = if self.with_faults { "" } else { " --calm" };
         let Self { seed, protocol, ms, .. } = self;
-        format!("cargo run --profile sim -p sim -- --seed {seed} --ibp {protocol} --ms {ms}{calm}")
+        let (feature, planted) = match self.planted {
+            Some(fault) => (" --features planted-faults", format!(" --planted {}", fault.name())),
+            None => ("", String::new()),
+        };
+        format!(
+            "cargo run --profile sim -p sim{feature} -- --seed {seed} --ibp {protocol} --ms {ms}{calm}{planted}"
+        )
     }
 }
 

@@ -265,13 +265,16 @@ fn config(world: &World, id: BrokerId) -> KafkaConfig {
         ("log.index.interval.bytes", "512".to_owned()),
         ("log.initial.task.delay.ms", "1000".to_owned()),
         ("log.segment.bytes", "8192".to_owned()),
+        // With several, chance would decide which log is loaded first.
+        ("num.recovery.threads.per.data.dir", "1".to_owned()),
         ("replica.fetch.backoff.ms", "200".to_owned()),
         ("replica.fetch.wait.max.ms", "500".to_owned()),
         ("replica.high.watermark.checkpoint.interval.ms", "1000".to_owned()),
         ("replica.lag.time.max.ms", "3000".to_owned()),
         ("replica.socket.timeout.ms", "2000".to_owned()),
     ];
-    let settings = settings.into_iter();
+    let planted = world.plan.planted.map(|fault| ("blumfeld.planted.faults", fault.name().to_owned()));
+    let settings = settings.into_iter().chain(planted);
     let settings: Vec<_> = settings.map(|(key, value)| (key.to_owned(), value)).collect();
     match KafkaConfig::without_file(&settings) {
         Ok((config, _)) => config,
