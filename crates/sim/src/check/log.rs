@@ -6,6 +6,8 @@ use std::sync::{Mutex, PoisonError};
 
 use tracing::Level;
 
+use crate::journal;
+use crate::workload::Kind;
 use crate::world::World;
 
 /// What may be told as an error while things go wrong: a part of the line, and why it is right to say it.
@@ -16,6 +18,9 @@ const REASONS: [(&str, &str); 5] = [
     ("the store is closed", "what was asked for in the middle of a stop is refused"),
     ("the session has expired", "what was asked for in the middle of a session's end is refused"),
 ];
+
+/// How a follower begins that cuts what its high watermark has passed (R8).
+const GONE: &str = "records that had been replicated are gone";
 
 /// See the module's text.
 #[derive(Debug, Default)]
@@ -35,6 +40,9 @@ impl LogJudge {
             self.count(message);
         }
         let must_not = if world.plan.with_faults { Level::ERROR } else { Level::WARN };
+        if message.starts_with(GONE) && !fields.contains(&format!("partition={}", Kind::Unclean.name())) {
+            world.findings.add(world, format!("{}:{fields}: {message}", journal::actor()));
+        }
         let has_reason = |(part, _): &(&str, &str)| message.contains(part) || fields.contains(part);
         if level <= must_not && !(world.plan.with_faults && REASONS.iter().any(has_reason)) {
             world.findings.add(world, format!("{level} is logged without a reason: {message}"));
