@@ -7,6 +7,7 @@
 mod bench;
 mod command;
 mod setup;
+mod simulation;
 mod tally;
 mod test;
 mod tidy;

@@ -10,7 +10,7 @@ use anyhow::Result;
 
 use crate::command::{command, step};
 use crate::tally::Tally;
-use crate::{setup, tidy};
+use crate::{setup, simulation, tidy};
 
 /// The end-to-end suites of the package `interop`, and how many of their tests run at a time.
 const SUITES: [(&str, &str); 12] = [
@@ -76,6 +76,7 @@ fn steps(root: &Path, depth: Depth, tally: &mut Tally) -> Result<()> {
         let arguments = ["test", "--package", package, "--features", "planted-faults", "--quiet", "planted"];
         tally.step(&format!("planted faults in {package}"), &mut command("cargo", &arguments, root))?;
     }
+    simulation::run(root, depth, tally)?;
     let cache = setup::run(root)?;
     cargo("release binary", &["build", "--release", "--quiet", "--package", "blumfeld"])?;
     let planted = planted_folder(root);

@@ -37,65 +37,92 @@ struct Arguments {
     /// Fails when a kind of fault or a state did not occur in any run.
     #[arg(long)]
     every_kind: bool,
-    /// A fault that the brokers have; only a build with the feature `planted-faults` can. Runs end with the first that
-    /// finds it, and none is a failure.
-    #[arg(long, value_parser = fault)]
-    planted: Option<Fault>,
+    /// A fault that the brokers have: the first run that finds it is the last, and none is a failure. `all` plants one after
+    /// the other. Only a build with the feature `planted-faults` can.
+    #[arg(long, value_parser = faults)]
+    planted: Option<Faults>,
 }
 
+/// Faults to plant, one at a time.
+#[derive(Clone, Debug)]
+struct Faults(Vec<Fault>);
+
 impl Arguments {
-    fn plans(&self) -> Vec<Plan> {
+    fn plans(&self, planted: Option<Fault>) -> Vec<Plan> {
         let protocols = self.ibp.map_or(vec![Protocol::V2_6, Protocol::V3_9], |one| vec![one]);
         let seeds = self.seed..self.seed.saturating_add(self.count);
         let plan = |seed, protocol| Plan {
             ms: self.ms,
             with_faults: !self.calm,
             is_loud: self.loud,
-            planted: self.planted,
+            planted,
             ..Plan::new(seed, protocol)
         };
         seeds.flat_map(|seed| protocols.iter().map(move |protocol| plan(seed, *protocol))).collect()
     }
 }
 
-fn fault(name: &str) -> Result<Fault, String> {
+fn faults(name: &str) -> Result<Faults, String> {
     let known = || Fault::ALL.map(Fault::name).join(", ");
-    let found = Fault::ALL.into_iter().find(|fault| fault.name() == name);
-    found
-        .filter(|_| cfg!(feature = "planted-faults"))
-        .ok_or_else(|| format!("there are {}, in a build with the feature planted-faults", known()))
+    let named = Fault::ALL.into_iter().filter(|fault| name == "all" || fault.name() == name);
+    let named: Vec<Fault> = named.filter(|_| cfg!(feature = "planted-faults")).collect();
+    if named.is_empty() {
+        return Err(format!("there are {}, in a build with the feature planted-faults", known()));
+    }
+    Ok(Faults(named))
 }
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
-    let (started, plans) = (Instant::now(), arguments.plans());
+    let (arguments, started) = (Arguments::parse(), Instant::now());
+    let (passed, failed) = match &arguments.planted {
+        Some(Faults(faults)) => {
+            let found = faults.iter().filter(|fault| finds(&arguments, **fault)).count();
+            (found, faults.len() - found)
+        }
+        None => simulate(&arguments),
+    };
+    println!("took {:.1} s", started.elapsed().as_secs_f64());
+    let outcome = if failed == 0 { "ok" } else { "FAILED" };
+    println!("test result: {outcome}. {passed} passed; {failed} failed");
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Runs all plans. Returns how many found nothing and how many did; a kind that is missing counts as one that did.
+fn simulate(arguments: &Arguments) -> (usize, usize) {
+    let plans = arguments.plans(None);
     let is_one = plans.len() <= 2;
     let mut total = Total::default();
     run_all(&plans, arguments.at_once, |report| {
-        if is_one || !(report.findings.is_empty() || arguments.planted.is_some()) {
-            tell(&arguments, &report);
-        } else if let Some(finding) = report.findings.first() {
-            println!("found by {}: {finding}", report.plan);
+        if is_one || !report.findings.is_empty() {
+            tell(arguments, &report);
         }
         total.add(&report);
-        // One run that finds what is planted is enough.
-        arguments.planted.is_none() || report.findings.is_empty()
+        true
     });
-    if arguments.counts || arguments.every_kind {
+    if arguments.counts {
         print!("{total}");
     }
     let missing = if arguments.every_kind { total.missing() } else { Vec::new() };
     for kind in &missing {
         println!("never in any run: {kind}");
     }
-    let took = started.elapsed().as_secs_f64();
-    println!("{} runs, {} with findings, {took:.1} s", total.runs(), total.failed());
-    let must_find = arguments.planted.is_some();
-    if (total.failed() > 0) == must_find && missing.is_empty() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
+    (total.runs() - total.failed(), total.failed() + missing.len())
+}
+
+/// Whether any of the plans finds a fault that is planted.
+fn finds(arguments: &Arguments, fault: Fault) -> bool {
+    let mut is_found = false;
+    run_all(&arguments.plans(Some(fault)), arguments.at_once, |report| {
+        if let Some(finding) = report.findings.first() {
+            println!("{} is found by {}: {finding}", fault.name(), report.plan);
+            is_found = true;
+        }
+        !is_found
+    });
+    if !is_found {
+        println!("{} is found by none of the runs", fault.name());
     }
+    is_found
 }
 
 /// One run: its digest, and what led to what was found.

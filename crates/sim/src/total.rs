@@ -61,8 +61,8 @@ pub fn run_all(plans: &[Plan], at_once: usize, mut done: impl FnMut(Report) -> b
 /// What runs come to together.
 #[derive(Clone, Debug, Default)]
 pub struct Total {
-    runs: u64,
-    failed: u64,
+    runs: usize,
+    failed: usize,
     faults: BTreeMap<Fault, u64>,
     states: BTreeMap<String, u64>,
     done: BTreeMap<&'static str, u64>,
@@ -72,7 +72,7 @@ impl Total {
     /// Adds a run.
     pub fn add(&mut self, report: &Report) {
         self.runs += 1;
-        self.failed += u64::from(!report.findings.is_empty());
+        self.failed += usize::from(!report.findings.is_empty());
         for (fault, count) in &report.faults {
             *self.faults.entry(*fault).or_default() += count;
         }
@@ -86,13 +86,13 @@ impl Total {
 
     /// How many runs there were.
     #[must_use]
-    pub fn runs(&self) -> u64 {
+    pub fn runs(&self) -> usize {
         self.runs
     }
 
     /// How many of them found something.
     #[must_use]
-    pub fn failed(&self) -> u64 {
+    pub fn failed(&self) -> usize {
         self.failed
     }
 

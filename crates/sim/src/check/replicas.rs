@@ -88,6 +88,12 @@ pub(crate) fn judge_at_rest(world: &World) {
     }
 }
 
+/// Where the longest log of a partition ends (exclusive).
+pub(crate) fn longest(world: &World, topic: &str, partition: i32) -> i64 {
+    let partition = TopicPartition::new(topic, partition);
+    world.nodes().iter().map(|node| end(&node.disk(), &partition)).max().unwrap_or(0)
+}
+
 /// Where a replica's log ends (exclusive).
 pub(crate) fn end(disk: &CrashDisk, partition: &TopicPartition) -> i64 {
     read(disk, partition).last().map_or(0, |batch| batch.last + 1)

@@ -182,7 +182,7 @@ impl Workload {
         for reader in readers {
             let (topic, partition) = reader.target();
             if self.topics.is_there(topic) {
-                let whole = reader.read_whole(world);
+                let whole = reader.read_whole(world, replicas::longest(world, topic, partition));
                 self.judges.judge_whole(world, topic, partition, &whole);
             }
         }

@@ -69,8 +69,9 @@ impl Reader {
         self.lock().position
     }
 
-    /// Reads everything from the beginning to the high watermark; lets the world go on meanwhile.
-    pub(super) fn read_whole(self: &Arc<Self>, world: &Arc<World>) -> Vec<(i64, String)> {
+    /// Reads everything from the beginning to `end` (exclusive); lets the world go on meanwhile. The high watermark of a
+    /// leader that was elected just now may still lie below.
+    pub(super) fn read_whole(self: &Arc<Self>, world: &Arc<World>, end: i64) -> Vec<(i64, String)> {
         let mut whole = Vec::new();
         let (mut tries, mut position) = (0, 0);
         while tries < MAX_TRIES {
@@ -81,7 +82,7 @@ impl Reader {
                 tries = 0;
                 whole.push((offset, record));
             }
-            if position >= data.high_watermark {
+            if position >= end {
                 return whole;
             }
         }
