@@ -19,7 +19,7 @@ const REASONS: [(&str, &str); 5] = [
     ("the session has expired", "what was asked for in the middle of a session's end is refused"),
 ];
 
-/// How a follower begins that cuts what its high watermark has passed (R8).
+/// How they begin to tell of it that lack what their high watermark had passed (R8).
 const GONE: &str = "records that had been replicated are gone";
 
 /// See the module's text.
@@ -40,12 +40,24 @@ impl LogJudge {
             self.count(message);
         }
         let must_not = if world.plan.with_faults { Level::ERROR } else { Level::WARN };
-        if message.starts_with(GONE) && !fields.contains(&format!("partition={}", Kind::Unclean.name())) {
-            world.findings.add(world, format!("{}:{fields}: {message}", journal::actor()));
+        if message.starts_with(GONE) {
+            return self.lost(world, message, fields);
         }
         let has_reason = |(part, _): &(&str, &str)| message.contains(part) || fields.contains(part);
         if level <= must_not && !(world.plan.with_faults && REASONS.iter().any(has_reason)) {
             world.findings.add(world, format!("{level} is logged without a reason: {message}"));
+        }
+    }
+
+    /// A broker tells that it lacks what its high watermark has passed. A start may do so when the machine lost its power, a
+    /// follower where elections are unclean.
+    fn lost(&self, world: &World, message: &str, fields: &str) {
+        let is_start = !message.contains("truncated from");
+        let lost_power = || !world.node(journal::actor()).lock().is_same_boot;
+        let is_unclean = || fields.contains(&format!("partition={}", Kind::Unclean.name()));
+        let has_reason = if is_start { lost_power() } else { is_unclean() };
+        if !has_reason {
+            world.findings.add(world, format!("{}:{fields}: {message}", journal::actor()));
         }
     }
 
