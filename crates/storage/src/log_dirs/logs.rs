@@ -205,9 +205,10 @@ impl LogDirs {
         let Some(Entry { log, dir }) = read(&self.logs).by_partition.get(partition).cloned() else {
             return Err(LogError::Closed);
         };
+        let high_watermark = log.positions().high_watermark;
         let cut = log.truncate_to(offset, now, self.producer_expiration)?;
         if cut {
-            self.checkpoint(&dir, Checkpoint::RecoveryPoint)?;
+            self.note_cut(&dir, &log, high_watermark)?;
         }
         Ok(cut)
     }
@@ -223,8 +224,18 @@ impl LogDirs {
         let Some(Entry { log, dir }) = read(&self.logs).by_partition.get(partition).cloned() else {
             return Err(LogError::Closed);
         };
+        let high_watermark = log.positions().high_watermark;
         log.truncate_fully_and_start_at(offset, now)?;
-        Ok(self.checkpoint(&dir, Checkpoint::RecoveryPoint)?)
+        Ok(self.note_cut(&dir, &log, high_watermark)?)
+    }
+
+    /// Notes where a log that was cut ends. After a crash it must not seem to have lost what was cut on purpose.
+    fn note_cut(&self, dir: &LogDir, log: &PartitionLog, high_watermark: Offset) -> Result<(), StorageError> {
+        self.checkpoint(dir, Checkpoint::RecoveryPoint)?;
+        if log.positions().log_end < high_watermark {
+            self.checkpoint(dir, Checkpoint::HighWatermark)?;
+        }
+        Ok(())
     }
 
     /// The logs of one directory.

@@ -479,6 +479,23 @@ fn the_recovery_point_is_noted_before_anything_is_appended_after_a_cut() {
 }
 
 #[test]
+fn a_cut_below_the_high_watermark_is_no_loss_after_a_crash() {
+    let disk = CrashDisk::new();
+    let dirs = loaded(&disk, &["/a"]);
+    let log = create(&dirs, 0);
+    for _ in 0..4 {
+        put(&log, 10);
+    }
+    log.advance_high_watermark(Offset(4));
+    dirs.checkpoint_high_watermarks();
+    assert_eq!(offsets(&disk, "/a/replication-offset-checkpoint"), [(0, 4)]);
+    assert_eq!(dirs.truncate_to(&partition(0), Offset(2), NOW), Ok(true));
+    assert_eq!(offsets(&disk, "/a/replication-offset-checkpoint"), [(0, 2)]);
+    dirs.truncate_fully_and_start_at(&partition(0), Offset(1), NOW).unwrap();
+    assert_eq!(offsets(&disk, "/a/replication-offset-checkpoint"), [(0, 1)]);
+}
+
+#[test]
 fn after_a_crash_recovery_points_are_noted_anew_so_that_none_is_beyond_its_log() {
     let disk = CrashDisk::new();
     let dirs = loaded(&disk, &["/a"]);
