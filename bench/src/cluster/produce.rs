@@ -1,8 +1,10 @@
 //! Produce with acks=all to three replicas: throughput, processor time of all brokers, time to the ack.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use interop::broker::Kind;
+use interop::calls;
 use interop::cluster::Cluster;
+use interop::raw::Connection;
 
 use super::{BROKERS, cpu_seconds, leader};
 use crate::Effort;
@@ -78,7 +80,7 @@ fn replay(cluster: &mut Cluster, topic: &str, batch: usize, volume: u64) -> Resu
     let mut plans = Vec::with_capacity(BROKERS);
     for partition in 0..i32::try_from(BROKERS)? {
         let (_, address) = leader(cluster, topic, partition)?;
-        let request = interop::calls::produce_request(topic, partition, batch.clone(), ACKS_ALL);
+        let request = calls::produce_request(topic, partition, batch.clone(), ACKS_ALL);
         plans.push((address, Plan { frames: vec![load::encode(PRODUCE_VERSION, &request)?], requests }));
     }
     let moved = load::replay_at(&plans, load::produced)?;
@@ -88,7 +90,10 @@ fn replay(cluster: &mut Cluster, topic: &str, batch: usize, volume: u64) -> Resu
 fn acks(cluster: &mut Cluster, topic: &str, kind: Kind, effort: Effort, figures: &mut Figures) -> Result<()> {
     cluster.create_topic(topic, 1, 3)?;
     let (_, address) = leader(cluster, topic, 0)?;
-    let request = interop::calls::produce_request(topic, 0, throughput::batch_of(1024, 1024), ACKS_ALL);
+    // The followers of a new partition fetch it when their fetches of others have come back: not measured here.
+    let first = calls::produce(&mut Connection::open(&address)?, topic, 0, throughput::batch_of(1024, 1024))?;
+    ensure!(first.error_code == 0, "the first produce was refused: {first:?}");
+    let request = calls::produce_request(topic, 0, throughput::batch_of(1024, 1024), ACKS_ALL);
     let frame = load::encode(PRODUCE_VERSION, &request)?;
     let requests = RATE_PER_SECOND * effort.latency_seconds;
     let mut samples = latency::run(&address, &frame, RATE_PER_SECOND, requests)?;
