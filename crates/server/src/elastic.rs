@@ -1,14 +1,13 @@
 //! Threads that come when they are needed and go when they are not: for work that seldom comes and may then block for
 //! as long as a disk stalls, where no piece of work may wait for another.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 
-use crate::pool::Job;
+use crate::pool::{Job, run_job};
 
 /// How long a thread waits for more work before it ends.
 const IDLE: Duration = Duration::from_secs(10);
@@ -78,10 +77,7 @@ impl Shared {
     fn run(&self, first: Option<Job>) {
         let mut next = first;
         while let Some(job) = next {
-            // A job that panics takes nobody along.
-            if catch_unwind(AssertUnwindSafe(job)).is_err() {
-                tracing::error!(pool = self.name, "a job has panicked");
-            }
+            run_job(job);
             next = self.waiting.recv_timeout(IDLE).ok();
         }
         self.threads.fetch_sub(1, Ordering::Relaxed);

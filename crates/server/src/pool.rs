@@ -77,11 +77,15 @@ impl Drop for Pool {
 fn run_jobs(jobs: &Receiver<Job>, busy: &AtomicUsize) {
     for job in jobs {
         busy.fetch_add(1, Ordering::Relaxed);
-        // A job that panics takes nobody along: its thread has others to do.
-        if catch_unwind(AssertUnwindSafe(job)).is_err() {
-            tracing::error!("a background job has panicked");
-        }
+        run_job(job);
         busy.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A job that panics takes nobody along: its thread has others to do.
+pub(crate) fn run_job(job: Job) {
+    if catch_unwind(AssertUnwindSafe(job)).is_err() {
+        tracing::error!("a background job has panicked");
     }
 }
 

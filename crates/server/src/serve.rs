@@ -91,7 +91,7 @@ where
         membership,
         clock: Arc::new(SystemClock::new()),
         disk: Arc::new(node::RealDisk),
-        executor: Arc::new(Threads(pool)),
+        executor: Arc::new(pool),
         endpoints,
         seed: seed(),
         peers,
@@ -111,7 +111,7 @@ fn spread_appends(broker: &Arc<Broker>) -> io::Result<Ticker> {
     let (waker, sockets) = (watch.waker(), Handle::current());
     broker.spread_appends(AppendThreads {
         on_sockets: sockets.metrics().num_workers().saturating_sub(1),
-        lanes: Arc::new(Apart(Elastic::new("append", APPEND_THREADS))),
+        lanes: Arc::new(Elastic::new("append", APPEND_THREADS)),
         watch_within: Box::new(move |rest| waker.wake_within(rest)),
         // Work from outside makes the runtime wake a thread that rests, and that one watches the sockets.
         relieve: Box::new(move || drop(sockets.spawn(async {}))),
@@ -146,19 +146,15 @@ fn seed() -> u64 {
     u64::try_from(mixed & u128::from(u64::MAX)).unwrap_or_default()
 }
 
-struct Threads(Pool);
-
-impl Executor for Threads {
+impl Executor for Pool {
     fn submit(&self, job: Job) -> Result<(), Job> {
-        self.0.submit(job)
+        Self::submit(self, job)
     }
 }
 
-struct Apart(Elastic);
-
-impl Executor for Apart {
+impl Executor for Elastic {
     fn submit(&self, job: Job) -> Result<(), Job> {
-        self.0.submit(job)
+        Self::submit(self, job)
     }
 }
 

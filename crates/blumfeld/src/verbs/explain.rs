@@ -104,33 +104,33 @@ fn tell(out: &mut impl Write, address: &str, text: &str) -> io::Result<()> {
     writeln!(
         out,
         "{}-{} at broker {} ({address}): {}",
-        word(at(told, "topic")),
-        word(at(told, "partition")),
-        word(at(told, "broker")),
-        word(at(told, "state"))
+        told_of(told, "topic"),
+        told_of(told, "partition"),
+        told_of(told, "broker"),
+        told_of(told, "state")
     )?;
     writeln!(
         out,
         "  leader {}, leader epoch {}, partition epoch {}, replicas {}, ISR {}",
-        word(at(told, "leader")),
-        word(at(told, "leaderEpoch")),
-        word(at(told, "partitionEpoch")),
-        word(at(told, "replicas")),
-        word(at(told, "isr"))
+        told_of(told, "leader"),
+        told_of(told, "leaderEpoch"),
+        told_of(told, "partitionEpoch"),
+        told_of(told, "replicas"),
+        told_of(told, "isr")
     )?;
     let log = at(told, "log");
     if log.is_object() {
         writeln!(
             out,
             "  here a {}: log start {}, high watermark {}, log end {}, {} bytes",
-            word(at(log, "role")),
-            word(at(log, "logStartOffset")),
-            word(at(log, "highWatermark")),
-            word(at(log, "logEndOffset")),
-            word(at(log, "sizeBytes"))
+            told_of(log, "role"),
+            told_of(log, "logStartOffset"),
+            told_of(log, "highWatermark"),
+            told_of(log, "logEndOffset"),
+            told_of(log, "sizeBytes")
         )?;
         if !at(log, "loss").is_null() {
-            writeln!(out, "  LOSS: the log {}", word(at(log, "loss")))?;
+            writeln!(out, "  LOSS: the log {}", told_of(log, "loss"))?;
         }
     }
     for (title, history) in [
@@ -150,28 +150,33 @@ fn tell(out: &mut impl Write, address: &str, text: &str) -> io::Result<()> {
 fn tell_entry(out: &mut impl Write, entry: &Value) -> io::Result<()> {
     let time = at(entry, "timestampMs").as_i64().and_then(|ms| Timestamp::from_millisecond(ms).ok());
     let time = time.map_or_else(|| "-".to_owned(), |time| time.to_string());
-    writeln!(out, "    {time}  event {}: {}", word(at(entry, "event")), word(at(entry, "what")))?;
-    write!(out, "      because {}", word(at(entry, "cause")))?;
+    writeln!(out, "    {time}  event {}: {}", told_of(entry, "event"), told_of(entry, "what"))?;
+    write!(out, "      because {}", told_of(entry, "cause"))?;
     if !at(entry, "causedByEvent").is_null() {
-        write!(out, ", after event {}", word(at(entry, "causedByEvent")))?;
+        write!(out, ", after event {}", told_of(entry, "causedByEvent"))?;
     }
     if !at(entry, "controllerEpoch").is_null() {
-        write!(out, "; controller epoch {}", word(at(entry, "controllerEpoch")))?;
+        write!(out, "; controller epoch {}", told_of(entry, "controllerEpoch"))?;
     }
     for (name, before, after) in [
         ("leader epoch", "leaderEpochBefore", "leaderEpoch"),
         ("partition epoch", "partitionEpochBefore", "partitionEpoch"),
     ] {
         if at(entry, before) != at(entry, after) {
-            write!(out, "; {name} {} -> {}", word(at(entry, before)), word(at(entry, after)))?;
+            write!(out, "; {name} {} -> {}", told_of(entry, before), told_of(entry, after))?;
         }
     }
     if !at(entry, "logEndOffset").is_null() {
         let [start, high, end] =
-            ["logStartOffset", "highWatermark", "logEndOffset"].map(|it| word(at(entry, it)));
+            ["logStartOffset", "highWatermark", "logEndOffset"].map(|it| told_of(entry, it));
         write!(out, "; log from {start} to {end}, high watermark {high}")?;
     }
     writeln!(out)
+}
+
+/// What an object tells of itself under a key, as people read it.
+fn told_of(object: &Value, key: &str) -> String {
+    word(at(object, key))
 }
 
 /// A member of an object; null if there is none.

@@ -7,6 +7,7 @@
 use std::io;
 use std::sync::Arc;
 
+use flate2::Crc;
 use wire::batch::{BatchError, BatchHeader, BatchPrefix, HEADER_LEN, PREFIX_LEN};
 
 use crate::disk::DiskFile;
@@ -125,16 +126,16 @@ impl BatchScan {
     /// Offset (8 bytes), size (4), CRC-32 (4) of the rest, which begins with the format.
     fn is_old_message(&mut self, position: u64) -> io::Result<bool> {
         let head = self.chunks.at_least(position, PREFIX_LEN, self.end)?;
-        let (size, stored) = (head.get(8..12).map(be), head.get(12..16).map(be));
+        let (size, stored) = (number_at(head, 8), number_at(head, 12));
         let (Some(size), Some(stored)) = (size, stored) else { return Ok(false) };
         let end = position.saturating_add(12).saturating_add(u64::from(size)).min(self.end);
-        let (mut at, mut crc) = (position.saturating_add(16), !0);
+        let (mut at, mut crc) = (position.saturating_add(16), Crc::new());
         while at < end {
             let piece = self.chunks.some(at, end)?;
-            crc = piece.iter().fold(crc, |crc, byte| crc32_step(crc, *byte));
+            crc.update(piece);
             at = at.saturating_add(piece.len() as u64);
         }
-        Ok(!crc == stored)
+        Ok(crc.sum() == stored)
     }
 
     /// Goes back to the start of a batch that this scan has just given.
@@ -161,13 +162,8 @@ impl BatchScan {
     }
 }
 
-fn be(bytes: &[u8]) -> u32 {
-    bytes.iter().fold(0, |number, byte| number << 8 | u32::from(*byte))
-}
-
-/// One byte more of a CRC-32 (IEEE), the checksum of the old formats.
-fn crc32_step(crc: u32, byte: u8) -> u32 {
-    (0..8).fold(crc ^ u32::from(byte), |crc, _| if crc & 1 == 1 { crc >> 1 ^ 0xEDB8_8320 } else { crc >> 1 })
+fn number_at(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes.get(at..)?.first_chunk().map(|number| u32::from_be_bytes(*number))
 }
 
 /// A window on a file that moves forward.

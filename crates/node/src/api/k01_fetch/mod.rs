@@ -27,14 +27,14 @@ pub(crate) fn handle(broker: &Arc<Broker>, answer: Answer, request: FetchRequest
         Planned::Refused(error) => return respond::refuse(answer, error),
     };
     // What a follower has moves the high watermark, for which a log must not be written to just now.
-    if let Some(lanes) = broker.lanes().filter(|_| plan.is_from_follower()) {
-        let Some(_inline) = lanes.enter_for_any() else {
-            let then = broker.clone();
-            return lanes.run_apart(Box::new(move || serve(&then, answer, plan)));
-        };
+    let Some(lanes) = broker.lanes().filter(|_| plan.is_from_follower()) else {
+        return serve(broker, answer, plan);
+    };
+    if let Some(_inline) = lanes.enter_for_any() {
         return serve(broker, answer, plan);
     }
-    serve(broker, answer, plan);
+    let then = broker.clone();
+    lanes.run_apart(Box::new(move || serve(&then, answer, plan)));
 }
 
 fn serve(broker: &Arc<Broker>, answer: Answer, plan: Plan) {
