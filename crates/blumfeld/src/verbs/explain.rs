@@ -84,7 +84,9 @@ fn ask_over(mut stream: TcpStream, topic: &str, partition: i32) -> io::Result<Op
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     // The characters of a topic's name mean nothing else in an address. With 1.0 the answer ends with the connection.
-    write!(stream, "GET /explain?topic={topic}&partition={partition} HTTP/1.0\r\n\r\n")?;
+    // One write: a broker must not have to wait for the rest of a line.
+    let request = format!("GET /explain?topic={topic}&partition={partition} HTTP/1.0\r\n\r\n");
+    stream.write_all(request.as_bytes())?;
     let mut answer = String::new();
     stream.take(MAX_ANSWER_BYTES).read_to_string(&mut answer)?;
     let no_page = || io::Error::new(io::ErrorKind::InvalidData, "this is not the page of a broker");
@@ -209,9 +211,10 @@ mod tests {
         let address = listener.local_addr().unwrap().to_string();
         thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
-            let mut request = [0; 1000];
-            let read = stream.read(&mut request).unwrap();
-            assert!(request[..read].starts_with(b"GET /explain?topic=a-b&partition=3 HTTP/1.0\r\n"));
+            // To its last byte, or closing the connection would reset it.
+            let mut request = [0; b"GET /explain?topic=a-b&partition=3 HTTP/1.0\r\n\r\n".len()];
+            stream.read_exact(&mut request).unwrap();
+            assert_eq!(&request, b"GET /explain?topic=a-b&partition=3 HTTP/1.0\r\n\r\n");
             write!(stream, "HTTP/1.0 {status}\r\ncontent-length: {}\r\n\r\n{body}", body.len()).unwrap();
         });
         address
