@@ -4,6 +4,7 @@ pub mod assignment;
 pub mod controller;
 pub mod epochs;
 pub mod fetch;
+pub mod group;
 pub mod metadata_image;
 pub mod metadata_version;
 pub mod planted;

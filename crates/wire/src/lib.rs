@@ -9,6 +9,7 @@ pub mod batch;
 pub mod error_code;
 pub mod fetch_body;
 pub mod header;
+pub mod internal;
 pub mod messages;
 #[cfg(any(test, feature = "testing"))]
 pub mod random;

@@ -17,7 +17,7 @@ mod input;
 mod record;
 mod stream;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 pub mod validate;
 mod varint;
 

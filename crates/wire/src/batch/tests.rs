@@ -11,7 +11,7 @@ const PRODUCED: &str = "000000000000000000000049ffffffff02f78c163300000000000100
 const EMPTIED: &str = "0000000000000008000000310000000302f85b9bda003000000000ffffffffffffffff000000000000\
     03ee00000000000003e80000ffffffff00000000";
 
-pub(super) fn unhex(text: &str) -> Bytes {
+pub(crate) fn unhex(text: &str) -> Bytes {
     let digits: Vec<u8> = text.bytes().filter_map(|b| char::from(b).to_digit(16)).map(|d| d as u8).collect();
     digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect()
 }
