@@ -168,7 +168,6 @@ impl Loader {
 
 impl Group {
     fn restore_members(&mut self, metadata: &GroupMetadataValue) {
-        self.protocol_type = Some(metadata.protocol_type.clone()).filter(|it| !it.is_empty());
         self.generation = metadata.generation;
         self.state_timestamp = metadata.current_state_timestamp;
         self.protocol_name = metadata.protocol.clone();
@@ -178,6 +177,7 @@ impl Group {
                 self.add(Member::from_value(member, &protocol), &metadata.protocol_type);
             }
         }
+        self.protocol_type = Some(metadata.protocol_type.clone()).filter(|it| !it.is_empty());
         if let Some(leader) = metadata.leader.as_ref().filter(|it| self.members.contains_key(*it)) {
             self.leader = Some(leader.clone());
         }
