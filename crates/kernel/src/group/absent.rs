@@ -25,7 +25,9 @@ pub fn without_group(settings: &Settings, event: &Event) -> WhenAbsent {
             None => WhenAbsent::Create,
             Some(error) => answer(request, Answer::Join(JoinAnswer::error(error, join.member_id.clone()))),
         },
-        Event::Sync(request, _) => answer(request, Answer::Sync(SyncAnswer::error(ErrorCode::UnknownMemberId))),
+        Event::Sync(request, _) => {
+            answer(request, Answer::Sync(SyncAnswer::error(ErrorCode::UnknownMemberId)))
+        }
         Event::Heartbeat(request, _) => answer(request, Answer::Heartbeat(ErrorCode::UnknownMemberId)),
         Event::Leave(request, leaving) => {
             answer(request, Answer::Leave(Ok(vec![ErrorCode::UnknownMemberId; leaving.len()])))

@@ -44,7 +44,10 @@ mod tests {
     fn errors_of_an_append_reach_a_committer_as_kafka_maps_them() {
         let kept = [0, 7, 47, 48, 49, 51, 120, -1];
         assert_eq!(mapped(of_commit, &kept), kept);
-        assert_eq!(mapped(of_commit, &[13, 3, 19, 20, 6, 56, 10, 18, 4]), [14, 15, 15, 15, 16, 16, 28, 28, 28]);
+        assert_eq!(
+            mapped(of_commit, &[13, 3, 19, 20, 6, 56, 10, 18, 4]),
+            [14, 15, 15, 15, 16, 16, 28, 28, 28]
+        );
     }
 
     #[test]

@@ -5,7 +5,8 @@
 /// The hash runs over UTF-16 code units. The one value that has no absolute value counts as 0.
 #[must_use]
 pub fn partition_of(id: &str, partitions: i32) -> i32 {
-    let hash = id.encode_utf16().fold(0_i32, |hash, unit| hash.wrapping_mul(31).wrapping_add(i32::from(unit)));
+    let hash =
+        id.encode_utf16().fold(0_i32, |hash, unit| hash.wrapping_mul(31).wrapping_add(i32::from(unit)));
     hash.checked_abs().unwrap_or(0).checked_rem(partitions).unwrap_or(0)
 }
 

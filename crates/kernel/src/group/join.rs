@@ -15,13 +15,7 @@ use super::{
 pub(super) const NEW_MEMBER_JOIN_TIMEOUT_MS: i64 = 300_000;
 
 impl Group {
-    pub(super) fn join(
-        &mut self,
-        now: Now,
-        request: RequestId,
-        join: &JoinRequest,
-        out: &mut Vec<Command>,
-    ) {
+    pub(super) fn join(&mut self, now: Now, request: RequestId, join: &JoinRequest, out: &mut Vec<Command>) {
         let id = &join.member_id;
         if !self.settings.allows_session_timeout(join.session_timeout_ms) {
             return refuse(request, ErrorCode::InvalidSessionTimeout, id.clone(), out);

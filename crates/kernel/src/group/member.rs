@@ -70,7 +70,7 @@ impl Member {
     }
 
     /// The first of its protocols that all members know.
-    pub(super) fn vote<'a>(&'a self, is_candidate: impl Fn(&str) -> bool) -> Option<&'a Str> {
+    pub(super) fn vote(&self, is_candidate: impl Fn(&str) -> bool) -> Option<&Str> {
         self.protocols.iter().map(|it| &it.name).find(|name| is_candidate(name))
     }
 
@@ -97,7 +97,9 @@ impl Member {
             client_host: owned(&value.client_host),
             rebalance_timeout_ms: value.rebalance_timeout_ms,
             session_timeout_ms: value.session_timeout_ms,
-            protocols: vec![Protocol { name: protocol.clone(), metadata: value.subscription.clone() }.owned()],
+            protocols: vec![
+                Protocol { name: protocol.clone(), metadata: value.subscription.clone() }.owned(),
+            ],
             assignment: Bytes::copy_from_slice(&value.assignment),
             is_new: false,
             awaiting_join: None,

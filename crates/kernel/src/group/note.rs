@@ -98,7 +98,9 @@ impl fmt::Display for Note {
             Self::Rebalancing { generation, reason } => {
                 write!(f, "rebalances after generation {generation}: {reason}")
             }
-            Self::Joined { generation, members } => write!(f, "generation {generation} has {members} members"),
+            Self::Joined { generation, members } => {
+                write!(f, "generation {generation} has {members} members")
+            }
             Self::Stabilized { generation } => write!(f, "generation {generation} is stable"),
             Self::MemberRemoved { member_id, reason } => write!(f, "member {member_id} is removed: {reason}"),
             Self::AppendFailed { what, error } => write!(f, "{what} could not be stored: {}", error.name()),

@@ -57,7 +57,9 @@ impl Group {
     /// The time of the join phase is over.
     pub(super) fn join_phase_expired(&mut self, now: Now, out: &mut Vec<Command>) {
         let Some(phase) = &mut self.join_phase else { return };
-        if let Some(remaining_ms) = phase.initial_remaining_ms.filter(|left| phase.is_member_added && *left > 0) {
+        if let Some(remaining_ms) =
+            phase.initial_remaining_ms.filter(|left| phase.is_member_added && *left > 0)
+        {
             let wait_ms = i64::from(self.settings.initial_rebalance_delay_ms).min(remaining_ms);
             phase.is_member_added = false;
             phase.initial_remaining_ms = Some(remaining_ms.saturating_sub(wait_ms));

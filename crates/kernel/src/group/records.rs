@@ -27,8 +27,7 @@ impl Group {
     ) {
         match self.group_record(assignment) {
             Ok(record) => {
-                let batch =
-                    Batch { timestamp: Millis(now.wall_ms), producer: None, records: vec![record] };
+                let batch = Batch { timestamp: Millis(now.wall_ms), producer: None, records: vec![record] };
                 self.append(batch, in_flight, out);
             }
             Err(_) => self.ended(now, AppendId(0), in_flight, Err(ErrorCode::UnknownServerError), out),

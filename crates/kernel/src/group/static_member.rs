@@ -107,7 +107,8 @@ impl Group {
     /// Whoever has just taken a place that is taken again is fenced, though his own record is not stored yet.
     fn fence_replacements(&mut self, id: &Str, out: &mut Vec<Command>) {
         let is_it = |it: &InFlight| matches!(it, InFlight::Replacement(it) if it.member_id == *id);
-        let found: Vec<_> = self.in_flight.iter().filter(|(_, it)| is_it(it)).map(|(append, _)| *append).collect();
+        let found: Vec<_> =
+            self.in_flight.iter().filter(|(_, it)| is_it(it)).map(|(append, _)| *append).collect();
         for append in found {
             if let Some(InFlight::Replacement(replacement)) = self.in_flight.remove(&append) {
                 refuse(replacement.request, ErrorCode::FencedInstanceId, id.clone(), out);

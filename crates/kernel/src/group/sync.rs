@@ -10,17 +10,14 @@ use wire::types::Now;
 use super::in_flight::InFlight;
 use super::member::{MAX_PARKED_SYNCS, owned};
 use super::timers::Timer;
-use super::{Answer, Command, Group, Note, Reason, RequestId, State, SyncAnswer, SyncRequest, answer, errors};
+use super::{
+    Answer, Command, Group, Note, Reason, RequestId, State, SyncAnswer, SyncRequest, answer, errors,
+};
 
 impl Group {
-    pub(super) fn sync(
-        &mut self,
-        now: Now,
-        request: RequestId,
-        sync: &SyncRequest,
-        out: &mut Vec<Command>,
-    ) {
-        let refuse = |error, out: &mut Vec<Command>| answer(request, Answer::Sync(SyncAnswer::error(error)), out);
+    pub(super) fn sync(&mut self, now: Now, request: RequestId, sync: &SyncRequest, out: &mut Vec<Command>) {
+        let refuse =
+            |error, out: &mut Vec<Command>| answer(request, Answer::Sync(SyncAnswer::error(error)), out);
         if let Err(error) = self.check_sync(sync) {
             return refuse(error, out);
         }
@@ -46,19 +43,15 @@ impl Group {
             return Err(ErrorCode::IllegalGeneration);
         }
         let differs = |given: &Option<Str>, ours: &Option<Str>| given.is_some() && given != ours;
-        if differs(&sync.protocol_type, &self.protocol_type) || differs(&sync.protocol_name, &self.protocol_name) {
+        if differs(&sync.protocol_type, &self.protocol_type)
+            || differs(&sync.protocol_name, &self.protocol_name)
+        {
             return Err(ErrorCode::InconsistentGroupProtocol);
         }
         Ok(())
     }
 
-    fn await_assignment(
-        &mut self,
-        now: Now,
-        request: RequestId,
-        sync: &SyncRequest,
-        out: &mut Vec<Command>,
-    ) {
+    fn await_assignment(&mut self, now: Now, request: RequestId, sync: &SyncRequest, out: &mut Vec<Command>) {
         let id = &sync.member_id;
         self.has_synced(id);
         self.timers.cancel(&Timer::Session(id.clone()));
@@ -70,7 +63,8 @@ impl Group {
             }
         }
         let generation = self.generation;
-        let is_storing = |it: &InFlight| matches!(it, InFlight::Sync { generation: of, .. } if *of == generation);
+        let is_storing =
+            |it: &InFlight| matches!(it, InFlight::Sync { generation: of, .. } if *of == generation);
         // A leader that asks twice is answered twice, but what it said first is what is stored.
         if !self.is_leader(id) || self.in_flight.values().any(is_storing) {
             return;

@@ -48,7 +48,8 @@ mod tests {
 
     #[test]
     fn anything_else_is_an_error() {
-        for hex in ["", "00", "0000", "0000ffffffff", "00000000000200016200", "ffff00000000", "00007fffffff"] {
+        for hex in ["", "00", "0000", "0000ffffffff", "00000000000200016200", "ffff00000000", "00007fffffff"]
+        {
             assert!(read(hex).is_err(), "{hex}");
         }
     }

@@ -178,13 +178,7 @@ mod tests {
     }
 
     fn empty() -> GroupMetadataValue {
-        GroupMetadataValue {
-            generation: 2,
-            protocol: None,
-            leader: None,
-            members: Vec::new(),
-            ..stable()
-        }
+        GroupMetadataValue { generation: 2, protocol: None, leader: None, members: Vec::new(), ..stable() }
     }
 
     fn read(bytes: impl Into<Bytes>) -> Result<GroupMetadataValue, DecodeError> {

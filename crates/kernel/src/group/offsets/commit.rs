@@ -156,15 +156,10 @@ impl Group {
         for (partition, committed) in &commit.offsets {
             let stored = outcome.ok().map(|batch_offset| Committed { batch_offset, ..committed.clone() });
             match (commit.producer_id, commit.ended) {
-                (None, _) => {
+                (None, _) | (Some(_), Some(true)) => {
                     if self.offsets.pending.get(partition) == Some(&append) {
                         self.offsets.pending.remove(partition);
                     }
-                    if let Some(stored) = stored {
-                        self.offsets.put(partition.clone(), stored);
-                    }
-                }
-                (Some(_), Some(true)) => {
                     if let Some(stored) = stored {
                         self.offsets.put(partition.clone(), stored);
                     }
@@ -188,7 +183,8 @@ impl Group {
         let Some(open) = self.offsets.transactional.get_mut(&producer_id) else { return };
         if let Some(entry) = open.get_mut(partition) {
             entry.in_flight.take_if(|it| *it == append);
-            let is_later = |it: &Committed| entry.appended.as_ref().is_none_or(|b| b.batch_offset < it.batch_offset);
+            let is_later =
+                |it: &Committed| entry.appended.as_ref().is_none_or(|b| b.batch_offset < it.batch_offset);
             if let Some(stored) = stored.filter(is_later) {
                 entry.appended = Some(stored);
             }
@@ -202,7 +198,8 @@ impl Group {
         }
     }
 
-    /// A transaction has ended: what it said counts from now on, or never did.
+    /// A transaction has ended: what it said counts from now on, or never did. What is in the log before the marker,
+    /// but is not known to be, becomes like a plain commit that is being written.
     pub(in crate::group) fn transaction_ended(&mut self, producer_id: i64, committed: bool) {
         for in_flight in self.in_flight.values_mut() {
             if let InFlight::Commit(commit) = in_flight
@@ -214,6 +211,10 @@ impl Group {
         }
         let open = self.offsets.transactional.remove(&producer_id).unwrap_or_default();
         for (partition, entry) in open.into_iter().filter(|_| committed) {
+            if let Some(append) = entry.in_flight {
+                let pending = self.offsets.pending.entry(partition.clone()).or_insert(append);
+                *pending = append.max(*pending);
+            }
             if let Some(appended) = entry.appended {
                 self.offsets.put(partition, appended);
             }

@@ -48,8 +48,9 @@ impl Group {
             _ => ErrorCode::NonEmptyGroup,
         };
         if self.state == State::Empty {
-            let committed: Vec<_> = self.offsets.committed.keys().cloned().collect();
-            self.entomb(now, committed, true, out);
+            let written: BTreeSet<_> =
+                self.offsets.committed.keys().chain(self.offsets.pending.keys()).cloned().collect();
+            self.entomb(now, written, true, out);
             self.die(ErrorCode::CoordinatorNotAvailable, out);
         }
         answer(request, Answer::Delete(error), out);
@@ -69,7 +70,7 @@ impl Group {
     }
 
     /// Removes offsets in whatever state they are; a commit under way is answered with `code` for them. Returns those
-    /// that were committed.
+    /// that need a tombstone: what is committed, and what is being written, which may be in the log already.
     fn remove_offsets(
         &mut self,
         partitions: &BTreeSet<TopicPartition>,
@@ -77,11 +78,14 @@ impl Group {
     ) -> Vec<TopicPartition> {
         let mut removed = Vec::new();
         for partition in partitions {
-            self.offsets.pending.remove(partition);
+            let is_pending = self.offsets.pending.remove(partition).is_some();
+            let is_committed = self.offsets.committed.remove(partition).is_some();
+            if is_pending || is_committed {
+                removed.push(partition.clone());
+            }
             for open in self.offsets.transactional.values_mut() {
                 open.remove(partition);
             }
-            removed.extend(self.offsets.committed.remove(partition).map(|_| partition.clone()));
         }
         self.offsets.transactional.retain(|_, open| !open.is_empty());
         for in_flight in self.in_flight.values_mut() {

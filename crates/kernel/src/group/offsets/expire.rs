@@ -10,9 +10,15 @@ impl Group {
     /// Removes what has expired. Offsets that are being committed stay; so does everything in a rebalance
     /// (KAFKA-13636).
     pub(in crate::group) fn expire_offsets(&mut self, now: Now, out: &mut Vec<Command>) {
-        let is_expired = |(partition, it): &(&TopicPartition, &Committed)| self.is_expired(now, partition, it);
-        let expired: Vec<_> =
-            self.offsets.committed.iter().filter(is_expired).map(|(partition, _)| partition.clone()).collect();
+        let is_expired =
+            |(partition, it): &(&TopicPartition, &Committed)| self.is_expired(now, partition, it);
+        let expired: Vec<_> = self
+            .offsets
+            .committed
+            .iter()
+            .filter(is_expired)
+            .map(|(partition, _)| partition.clone())
+            .collect();
         for partition in &expired {
             self.offsets.committed.remove(partition);
         }
@@ -53,8 +59,7 @@ impl Group {
         removed: Vec<TopicPartition>,
         out: &mut Vec<Command>,
     ) {
-        let ends =
-            self.state == State::Empty && self.offsets.is_empty() && self.pending_members.is_empty();
+        let ends = self.state == State::Empty && self.offsets.is_empty() && self.pending_members.is_empty();
         self.entomb(now, removed, ends, out);
         if ends {
             self.die(ErrorCode::CoordinatorNotAvailable, out);

@@ -94,7 +94,7 @@ struct Transactional {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Offsets {
     committed: BTreeMap<TopicPartition, Committed>,
-    /// The last append of a plain commit that is under way.
+    /// The last append of a commit that is under way: of a plain one, or of a transaction that has been committed since.
     pending: BTreeMap<TopicPartition, AppendId>,
     /// Open transactions, by producer id.
     transactional: BTreeMap<i64, BTreeMap<TopicPartition, Transactional>>,

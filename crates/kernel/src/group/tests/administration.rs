@@ -124,6 +124,37 @@ fn what_was_committed_for_deleted_partitions_goes_in_every_state() {
 }
 
 #[test]
+fn an_offset_that_is_deleted_while_it_is_committed_does_not_come_back_with_a_load() {
+    for deletes_group in [true, false] {
+        let mut bench = bench();
+        bench.holds_appends = true;
+        let request = bench.commit(commit_of("", -1, &[("t", 0, 6)]));
+        if deletes_group {
+            delete(&mut bench);
+        } else {
+            assert_eq!(delete_offsets(&mut bench, &[("t", 0)]), Ok(vec![0]));
+        }
+        bench.end_append(ErrorCode::None);
+        assert!(!bench.is_parked(request));
+        assert_eq!(bench.reloaded(), []);
+    }
+}
+
+#[test]
+fn an_offset_whose_marker_overtook_its_append_keeps_its_group_and_gets_a_tombstone_when_it_is_deleted() {
+    let mut bench = bench();
+    bench.holds_appends = true;
+    bench.commit(of_transaction(7, &[("t", 0, 10), ("u", 0, 10)]));
+    bench.end_transaction(7, true);
+    expire(&mut bench);
+    assert!(!bench.is_forgotten);
+    assert_eq!(delete_offsets(&mut bench, &[("t", 0)]), Ok(vec![0]));
+    bench.end_append(ErrorCode::None);
+    assert_eq!((bench.offset("t", 0), bench.offset("u", 0)), (-1, 10));
+    assert_eq!(bench.reloaded()[0].offsets, bench.group.offsets);
+}
+
+#[test]
 fn tombstones_are_split_into_batches_of_bounded_size() {
     let mut bench = bench();
     let topic = "t".repeat(249);

@@ -129,7 +129,7 @@ fn offsets_of_a_transaction_count_from_its_commit_and_never_after_its_abort() {
         assert_eq!(bench.codes(request), [0, 0]);
         assert_eq!((bench.offset("t", 0), bench.is_unstable("t", 0)), (1, true));
         assert_eq!(bench.group.open_transactions().collect::<Vec<_>>(), [7]);
-        bench.step(Event::TransactionEnded { producer_id: 7, committed });
+        bench.end_transaction(7, committed);
         let expected = if committed { (10, 20) } else { (1, -1) };
         assert_eq!((bench.offset("t", 0), bench.offset("t", 1)), expected);
         assert!(!bench.is_unstable("t", 0));
@@ -142,7 +142,7 @@ fn a_plain_commit_after_that_of_a_transaction_is_not_taken_back_by_its_marker() 
     let mut bench = Bench::new();
     bench.commit(of_transaction(7, &[("t", 0, 10)]));
     bench.commit_one("", None, -1, 5);
-    bench.step(Event::TransactionEnded { producer_id: 7, committed: true });
+    bench.end_transaction(7, true);
     assert_eq!(bench.offset("t", 0), 5);
 }
 
@@ -155,7 +155,7 @@ fn a_failed_commit_of_a_transaction_leaves_only_what_was_in_the_log_before() {
     bench.commit(of_transaction(7, &[("t", 0, 11), ("t", 1, 11)]));
     bench.end_append(ErrorCode::RequestTimedOut);
     assert_eq!((bench.is_unstable("t", 0), bench.is_unstable("t", 1)), (true, false));
-    bench.step(Event::TransactionEnded { producer_id: 7, committed: true });
+    bench.end_transaction(7, true);
     assert_eq!((bench.offset("t", 0), bench.offset("t", 1)), (10, -1));
 }
 
@@ -165,7 +165,8 @@ fn a_marker_that_overtakes_the_end_of_an_append_decides_it() {
         let mut bench = Bench::new();
         bench.holds_appends = true;
         let request = bench.commit(of_transaction(7, &[("t", 0, 10)]));
-        bench.step(Event::TransactionEnded { producer_id: 7, committed });
+        bench.end_transaction(7, committed);
+        assert_eq!(bench.is_unstable("t", 0), committed, "the offset before it does not count any more");
         bench.end_append(ErrorCode::None);
         assert_eq!((bench.codes(request), bench.offset("t", 0)), (vec![0], expected));
         assert!(!bench.is_unstable("t", 0));

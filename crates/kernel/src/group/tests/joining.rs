@@ -181,7 +181,8 @@ fn a_join_that_is_sent_again_takes_the_place_of_the_one_that_waits() {
 #[test]
 fn a_new_member_whose_client_hung_up_is_gone_after_five_minutes() {
     let mut bench = Bench::new();
-    let slow = |id| JoinRequest { rebalance_timeout_ms: 1_000_000, session_timeout_ms: 1_000_000, ..joining(id) };
+    let slow =
+        |id| JoinRequest { rebalance_timeout_ms: 1_000_000, session_timeout_ms: 1_000_000, ..joining(id) };
     bench.join(slow("a"));
     bench.wait(3_000);
     bench.assign(&["a"], 1);

@@ -31,11 +31,14 @@ struct Bench {
     requests: u64,
     open: BTreeSet<RequestId>,
     answers: BTreeMap<RequestId, Answer>,
-    /// Batches in the log, by base offset.
+    /// What is in the log, in order.
     log: Vec<(Offset, Batch)>,
+    /// The markers of transactions, each with its offset: producer, and whether it was committed.
+    markers: Vec<(Offset, i64, bool)>,
     log_end: i64,
     holds_appends: bool,
-    held: Vec<(AppendId, Batch)>,
+    /// Appends that are in the log, but whose end is not told yet.
+    held: Vec<(AppendId, Offset)>,
     is_forgotten: bool,
     /// All commands, with when they came, until somebody takes them.
     trace: Vec<(i64, Command)>,
@@ -63,6 +66,7 @@ impl Bench {
             open: BTreeSet::new(),
             answers: BTreeMap::new(),
             log: Vec::new(),
+            markers: Vec::new(),
             log_end: 0,
             holds_appends: false,
             held: Vec::new(),
@@ -99,12 +103,13 @@ impl Bench {
                     assert!(self.open.remove(request), "G3: {request:?} is answered again: {answer:?}");
                     self.answers.insert(*request, answer.clone());
                 }
-                Command::Append { append, batch } if self.holds_appends => {
-                    self.held.push((*append, batch.clone()));
-                }
                 Command::Append { append, batch } => {
-                    let outcome = Ok(self.write(batch.clone()));
-                    self.step(Event::Appended { append: *append, outcome });
+                    let base = self.write(batch.clone());
+                    if self.holds_appends {
+                        self.held.push((*append, base));
+                    } else {
+                        self.step(Event::Appended { append: *append, outcome: Ok(base) });
+                    }
                 }
                 Command::AppendTombstones(batch) => {
                     self.write(batch.clone());
@@ -123,11 +128,20 @@ impl Bench {
         base
     }
 
-    /// The oldest append that is held back ends.
+    /// The oldest append that is held back ends. One that fails is not in the log any more.
     fn end_append(&mut self, error: ErrorCode) -> Vec<Command> {
-        let (append, batch) = self.held.remove(0);
-        let outcome = if error.is_error() { Err(error) } else { Ok(self.write(batch)) };
+        let (append, base) = self.held.remove(0);
+        let outcome = if error.is_error() { Err(error) } else { Ok(base) };
+        if outcome.is_err() {
+            self.log.retain(|(at, _)| *at != base);
+        }
         self.step(Event::Appended { append, outcome })
+    }
+
+    fn end_transaction(&mut self, producer_id: i64, committed: bool) {
+        self.markers.push((Offset(self.log_end), producer_id, committed));
+        self.log_end += 1;
+        self.step(Event::TransactionEnded { producer_id, committed });
     }
 
     /// Time goes on, and every deadline on the way is kept.
@@ -244,11 +258,18 @@ impl Bench {
     /// The groups that the log gives.
     fn reloaded(&self) -> Vec<Group> {
         let mut loader = load::Loader::default();
+        let mut markers = self.markers.iter().peekable();
         for (base, batch) in &self.log {
+            while let Some((_, producer_id, committed)) = markers.next_if(|(at, ..)| at < base) {
+                loader.transaction_ended(*producer_id, *committed);
+            }
             for (key, value) in &batch.records {
                 let producer = batch.producer.map(|it| it.id);
                 loader.record(*base, producer, Some(key.clone()), value.clone()).unwrap();
             }
+        }
+        for (_, producer_id, committed) in markers {
+            loader.transaction_ended(*producer_id, *committed);
         }
         let loaded = loader.finish(&self.group.settings, self.now());
         loaded.groups.into_iter().map(|(group, _)| group).collect()
@@ -329,7 +350,8 @@ fn committing(offset: i64, metadata: &str) -> OffsetToCommit {
 }
 
 fn commit_of(id: &str, generation: i32, offsets: &[(&str, i32, i64)]) -> CommitRequest {
-    let offset = |(topic, partition, offset): &(&str, i32, i64)| (tp(topic, *partition), committing(*offset, ""));
+    let offset =
+        |(topic, partition, offset): &(&str, i32, i64)| (tp(topic, *partition), committing(*offset, ""));
     CommitRequest {
         member_id: Str::from(id),
         instance_id: None,

@@ -69,7 +69,8 @@ fn the_older_process_of_an_instance_is_fenced_everywhere() {
 fn the_new_id_and_its_timeouts_are_stored_before_they_are_answered() {
     let mut bench = stable();
     bench.holds_appends = true;
-    let join = JoinRequest { session_timeout_ms: 20_000, rebalance_timeout_ms: 70_000, ..instance("i1", "L2") };
+    let join =
+        JoinRequest { session_timeout_ms: 20_000, rebalance_timeout_ms: 70_000, ..instance("i1", "L2") };
     let l2 = bench.join(join);
     assert!(bench.is_parked(l2));
     bench.end_append(ErrorCode::None);

@@ -36,6 +36,11 @@ impl Story {
                 let max_size = max.parse().unwrap();
                 self.bench = Bench::with(Settings { max_size, ..settings() });
             }
+            ["retention", ms] => {
+                let offsets_retention = Millis(ms.parse().unwrap());
+                self.bench = Bench::with(Settings { offsets_retention, ..settings() });
+            }
+            ["offsets", "expire"] => drop(self.bench.step(Event::ExpireOffsets)),
             ["wait", ms] => self.bench.wait(ms.parse().unwrap()),
             ["appends", "wait"] => self.bench.holds_appends = true,
             ["appends", "succeed"] => self.end_appends(ErrorCode::None),
@@ -67,6 +72,11 @@ impl Story {
                 Event::Sync(request, SyncRequest { member_id, instance_id, assignments, ..sync })
             }
             "beats" => Event::Heartbeat(request, HeartbeatRequest { member_id, instance_id, generation }),
+            "deletes" if words.contains(&"offsets") => {
+                let partitions = words.iter().filter(|word| word.contains('-'));
+                Event::DeleteOffsets(request, partitions.map(|it| partition_of(it)).collect())
+            }
+            "deletes" => Event::Delete(request),
             "leaves" => Event::Leave(request, vec![LeavingMember { member_id, instance_id }]),
             "commits" => {
                 let metadata = "x".repeat(number(words, "metadata").unwrap_or(0));
@@ -99,6 +109,7 @@ impl Story {
             instance_id: instance,
             session_timeout_ms: number(words, "session").unwrap_or(SESSION_MS),
             rebalance_timeout_ms: number(words, "rebalance").unwrap_or(REBALANCE_MS),
+            protocol_type: Str::from(after(words, "type").unwrap_or(CONSUMER)),
             protocols: protocols.collect(),
             requires_known_member_id: version >= 4,
             supports_skipping_assignment: version >= 9,
@@ -121,6 +132,7 @@ impl Story {
         next.now_ms = self.bench.now_ms;
         next.requests = self.bench.requests;
         next.log.clone_from(&self.bench.log);
+        next.markers.clone_from(&self.bench.markers);
         next.log_end = self.bench.log_end;
         self.bench = next;
         self.describe()
@@ -147,7 +159,10 @@ impl Story {
 
     fn consequences(&mut self) -> Vec<String> {
         let trace = std::mem::take(&mut self.bench.trace);
-        trace.iter().filter_map(|(at_ms, command)| Some(format!("{at_ms}: {}", self.told(command)?))).collect()
+        trace
+            .iter()
+            .filter_map(|(at_ms, command)| Some(format!("{at_ms}: {}", self.told(command)?)))
+            .collect()
     }
 
     fn told(&self, command: &Command) -> Option<String> {
@@ -191,11 +206,11 @@ fn told_answer(answer: &Answer) -> String {
         Answer::Heartbeat(error) | Answer::Delete(error) => error.name().to_owned(),
         Answer::Leave(Ok(codes)) => codes.iter().map(|it| it.name()).collect::<Vec<_>>().join(" "),
         Answer::Leave(Err(error)) => error.name().to_owned(),
-        Answer::Commit(codes) => {
+        Answer::DeleteOffsets(Err(error)) => error.name().to_owned(),
+        Answer::Commit(codes) | Answer::DeleteOffsets(Ok(codes)) => {
             let told = codes.iter().map(|(partition, code)| format!("{partition} {}", code.name()));
             told.collect::<Vec<_>>().join(", ")
         }
-        Answer::DeleteOffsets(result) => format!("{result:?}"),
     }
 }
 
