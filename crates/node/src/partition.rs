@@ -13,7 +13,7 @@ use kernel::replica::control::Local;
 use kernel::replica::leader::{Event, IsrAnswer, IsrChange, Leadership};
 use storage::partition_log::PartitionLog;
 use wire::error_code::ErrorCode;
-use wire::types::{BrokerId, LeaderEpoch, Offset, TopicId, TopicPartition};
+use wire::types::{BrokerEpoch, BrokerId, LeaderEpoch, Offset, TopicId, TopicPartition};
 
 use crate::append::Append;
 use crate::broker::Broker;
@@ -66,6 +66,8 @@ pub(crate) enum Queued {
 pub(crate) struct FollowerFetch {
     /// The follower.
     pub(crate) replica: BrokerId,
+    /// Its registration, as it told it; -1 if it told none.
+    pub(crate) broker_epoch: BrokerEpoch,
     /// The epoch of the leadership that it was read in.
     pub(crate) leader_epoch: LeaderEpoch,
     /// The offset it asked for.
@@ -257,8 +259,9 @@ impl Partition {
     /// A follower's fetch was read without an error and without a diverging epoch: the follower has everything below
     /// its offset. ISR and high watermark may change.
     pub(crate) fn follower_fetched(&self, broker: &Arc<Broker>, fetch: FollowerFetch) {
-        let FollowerFetch { replica, leader_epoch, offset, log_start, leader_end } = fetch;
-        let event = Event::FollowerFetched { replica, leader_epoch, offset, log_start, leader_end };
+        let FollowerFetch { replica, broker_epoch, leader_epoch, offset, log_start, leader_end } = fetch;
+        let event =
+            Event::FollowerFetched { replica, broker_epoch, leader_epoch, offset, log_start, leader_end };
         self.tell_leader(broker, event);
     }
 

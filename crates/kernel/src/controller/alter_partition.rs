@@ -131,36 +131,37 @@ impl AlterIsr {
         let is_so = leads && known.isr == wanted.isr && known.recovery_state == wanted.recovery_state;
         let recovering = LeaderRecoveryState::Recovering;
         let starts_recovering = known.recovery_state != recovering && wanted.recovery_state == recovering;
-        let error = if wanted.partition_epoch > known.partition_epoch
-            || wanted.leader_epoch > known.leader_epoch
-        {
-            ErrorCode::NotController
-        } else if wanted.leader_epoch < known.leader_epoch || !leads {
-            ErrorCode::FencedLeaderEpoch
-        } else if is_so {
-            return Verdict::Answer(Ok(known.clone()));
-        } else if wanted.partition_epoch < known.partition_epoch {
-            ErrorCode::InvalidUpdateVersion
-        } else if wanted.isr.is_empty()
-            || has_repetition(&wanted.isr)
-            || (wanted.recovery_state == recovering && wanted.isr.len() > 1)
-            || starts_recovering
-        {
-            ErrorCode::InvalidRequest
-        } else if !wanted.isr.iter().all(|replica| is_eligible(turn.context, partition, known, *replica)) {
-            if self.request.version >= FIRST_VERSION_WITH_TOPIC_IDS {
-                ErrorCode::IneligibleReplica
+        let are_eligible = are_of_this_life(turn.context, wanted)
+            && wanted.isr.iter().all(|replica| is_eligible(turn.context, partition, known, *replica));
+        let error =
+            if wanted.partition_epoch > known.partition_epoch || wanted.leader_epoch > known.leader_epoch {
+                ErrorCode::NotController
+            } else if wanted.leader_epoch < known.leader_epoch || !leads {
+                ErrorCode::FencedLeaderEpoch
+            } else if is_so {
+                return Verdict::Answer(Ok(known.clone()));
+            } else if wanted.partition_epoch < known.partition_epoch {
+                ErrorCode::InvalidUpdateVersion
+            } else if wanted.isr.is_empty()
+                || has_repetition(&wanted.isr)
+                || (wanted.recovery_state == recovering && wanted.isr.len() > 1)
+                || starts_recovering
+            {
+                ErrorCode::InvalidRequest
+            } else if !are_eligible {
+                if self.request.version >= FIRST_VERSION_WITH_TOPIC_IDS {
+                    ErrorCode::IneligibleReplica
+                } else {
+                    ErrorCode::OperationNotAttempted
+                }
             } else {
-                ErrorCode::OperationNotAttempted
-            }
-        } else {
-            return Verdict::Write(LeaderAndIsr {
-                isr: wanted.isr.clone(),
-                recovery_state: wanted.recovery_state,
-                controller_epoch: turn.epoch(),
-                ..known.clone()
-            });
-        };
+                return Verdict::Write(LeaderAndIsr {
+                    isr: wanted.isr.clone(),
+                    recovery_state: wanted.recovery_state,
+                    controller_epoch: turn.epoch(),
+                    ..known.clone()
+                });
+            };
         Verdict::Answer(Err(error))
     }
 
@@ -241,6 +242,13 @@ fn is_eligible(
     let is_assigned =
         context.partition(partition).is_some_and(|known| known.assignment.replicas.contains(&replica));
     context.is_live(replica) && (is_assigned || known.isr.contains(&replica))
+}
+
+/// Whether the brokers that the leader knows by a registration still have that one. One that was registered anew may have
+/// lost what the leader believes it to have (apache/kafka#14053).
+fn are_of_this_life(context: &Context, wanted: &AlterPartition) -> bool {
+    let registered = |replica| context.registered().get(replica).map(|broker| broker.epoch);
+    wanted.broker_epochs.iter().all(|(replica, told)| registered(replica) == Some(*told))
 }
 
 /// Whether a request names a replica twice.

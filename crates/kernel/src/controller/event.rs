@@ -3,6 +3,8 @@
 //! Only the end of a store operation and a few events that cannot wait are looked at when they come; a [`Change`] or a
 //! request of a broker or client waits for its turn, and a change is read from the store when its turn comes.
 
+use std::collections::BTreeMap;
+
 use wire::types::{BrokerEpoch, BrokerId, LeaderEpoch, TopicName};
 
 use super::elect_leaders::ElectLeadersRequest;
@@ -131,6 +133,8 @@ pub struct AlterPartition {
     pub leader_epoch: LeaderEpoch,
     /// The in-sync replicas that it wants.
     pub isr: Vec<BrokerId>,
+    /// The registrations by which it knows members of the ISR; those that are not told are missing.
+    pub broker_epochs: BTreeMap<BrokerId, BrokerEpoch>,
     /// The recovery state that it wants.
     pub recovery_state: LeaderRecoveryState,
     /// The partition epoch that it knows.

@@ -53,6 +53,8 @@ fn partitions(topic: TopicData, version: i16) -> Vec<AlterPartition> {
 }
 
 fn partition(topic: TopicRef, asked: PartitionData, version: i16) -> AlterPartition {
+    let told = asked.new_isr_with_epochs.iter().filter(|it| it.broker_epoch >= 0);
+    let broker_epochs = told.map(|it| (BrokerId(it.broker_id), BrokerEpoch(it.broker_epoch))).collect();
     let isr = if version >= FIRST_VERSION_WITH_BROKER_EPOCHS {
         asked.new_isr_with_epochs.iter().map(|it| BrokerId(it.broker_id)).collect()
     } else {
@@ -63,6 +65,7 @@ fn partition(topic: TopicRef, asked: PartitionData, version: i16) -> AlterPartit
         partition: asked.partition_index,
         leader_epoch: LeaderEpoch(asked.leader_epoch),
         isr,
+        broker_epochs,
         // A state that no release has is refused like one that may not be asked for.
         recovery_state: LeaderRecoveryState::from_code(asked.leader_recovery_state)
             .unwrap_or(LeaderRecoveryState::Recovering),

@@ -9,7 +9,7 @@ use wire::error_code::ErrorCode;
 use wire::messages::alter_partition_response::{PartitionData, TopicData};
 use wire::messages::api_versions_response::ApiVersion;
 use wire::messages::delete_records_request::{DeleteRecordsPartition, DeleteRecordsTopic};
-use wire::messages::fetch_request::{FetchPartition, FetchTopic};
+use wire::messages::fetch_request::{FetchPartition, FetchTopic, ReplicaState};
 use wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
 use wire::messages::{
     AlterPartitionRequest, AlterPartitionResponse, ApiVersionsRequest, ApiVersionsResponse,
@@ -18,7 +18,7 @@ use wire::messages::{
 use wire::types::TopicId;
 
 use crate::cases_tools::{batches_of, end_offset, fetched, good};
-use crate::control_tools::{Order, order};
+use crate::control_tools::{ID, Order, order};
 use crate::harness::{Node, answer, frame, produce_request};
 
 /// The version of Fetch that tells the log start and the leader epoch, and names topics.
@@ -110,6 +110,43 @@ fn a_follower_that_has_caught_up_joins_the_isr() {
     assert_eq!(end_offset(&node, "t"), 3);
     fetches(&node, "t", 4, 0);
     assert_eq!(end_offset(&node, "t"), 4);
+}
+
+/// Broker 1 fetches `t` at `offset` in the version that tells its registration.
+fn fetches_registered(node: &Node, broker_epoch: i64, offset: i64) {
+    let partition = FetchPartition {
+        current_leader_epoch: 1,
+        fetch_offset: offset,
+        partition_max_bytes: 1 << 20,
+        ..FetchPartition::default()
+    };
+    let topic = FetchTopic { topic_id: ID, partitions: vec![partition], ..FetchTopic::default() };
+    let request = FetchRequest {
+        replica_state: ReplicaState { replica_id: 1, replica_epoch: broker_epoch },
+        topics: vec![topic],
+        ..FetchRequest::default()
+    };
+    let response = node.call(15, &request);
+    assert_eq!(response.responses[0].partitions[0].error_code, 0);
+}
+
+#[test]
+fn what_a_follower_has_sent_in_an_earlier_life_does_not_let_it_in() {
+    // apache/kafka#14053: it had all three records, and came back without the last two.
+    let node = with_a_laggard();
+    written(&node, "t", 3);
+    fetches_registered(&node, 71, 1);
+    fetches_registered(&node, 70, 3);
+    assert_eq!(node.peers.count::<ApiVersionsRequest>(), 0);
+    fetches_registered(&node, 71, 3);
+    let asked = node.peers.take::<ApiVersionsRequest>();
+    let key = ApiVersion { api_key: 56, min_version: 0, max_version: 3 };
+    asked.answer(&ApiVersionsResponse { api_keys: vec![key], ..ApiVersionsResponse::default() });
+    // The controller is told in which life it has them.
+    let sent = node.peers.take::<AlterPartitionRequest>();
+    let isr = &sent.request.topics[0].partitions[0].new_isr_with_epochs;
+    let isr: Vec<_> = isr.iter().map(|it| (it.broker_id, it.broker_epoch)).collect();
+    assert_eq!(isr, [(0, -1), (1, 71)]);
 }
 
 #[test]

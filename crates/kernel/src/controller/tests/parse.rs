@@ -1,6 +1,8 @@
 //! The words of a story.
 
-use wire::types::{BrokerId, ControllerEpoch, LeaderEpoch, TopicName, TopicPartition};
+use std::collections::BTreeMap;
+
+use wire::types::{BrokerEpoch, BrokerId, ControllerEpoch, LeaderEpoch, TopicName, TopicPartition};
 
 use super::world::World;
 use crate::controller::context::Replica;
@@ -68,8 +70,25 @@ fn number(words: &[&str], after: &str) -> i32 {
 }
 
 fn isr(words: &[&str]) -> Vec<BrokerId> {
+    list(isr_word(words))
+}
+
+fn isr_word<'a>(words: &[&'a str]) -> &'a str {
     let at = words.iter().position(|word| *word == "isr").unwrap();
-    list(words[at + 1])
+    words[at + 1]
+}
+
+/// `1,2!1`: broker 1, and broker 2 in its first run. The brokers, and the epochs that are told.
+fn isr_with_epochs(words: &[&str], world: &World) -> (Vec<BrokerId>, BTreeMap<BrokerId, BrokerEpoch>) {
+    let (mut isr, mut epochs) = (Vec::new(), BTreeMap::new());
+    for member in isr_word(words).split(',').filter(|member| *member != "none") {
+        let (broker, run) = member.split_once('!').map_or((member, None), |(id, run)| (id, Some(run)));
+        isr.push(id(broker));
+        if let Some(run) = run {
+            epochs.insert(id(broker), world.runs[&id(broker)][run.parse::<usize>().unwrap() - 1]);
+        }
+    }
+    (isr, epochs)
 }
 
 fn version(words: &[&str]) -> i32 {
@@ -95,7 +114,8 @@ pub(super) fn state(text: &str) -> LeaderAndIsr {
     }
 }
 
-/// `1 v2 t-0 epoch 0 isr 1 v0, t-1 …`: a leader asks in version 2. A topic `?` stands for an id that nobody knows.
+/// `1 v2 t-0 epoch 0 isr 1 v0, t-1 …`: a leader asks in version 2. A topic `?` stands for an id that nobody knows;
+/// `isr 1,2!1` tells the epoch of broker 2's first run.
 pub(super) fn alter(text: &str, world: &World) -> AlterPartitionRequest {
     let (broker, rest) = text.split_once(" v").unwrap();
     let (version_of_request, rest) = rest.split_once(' ').unwrap();
@@ -114,11 +134,13 @@ pub(super) fn alter(text: &str, world: &World) -> AlterPartitionRequest {
             ..2 => TopicRef::Name(name.topic),
             _ => TopicRef::Id(id.unwrap_or(wire::types::TopicId([255; 16]))),
         };
+        let (isr, broker_epochs) = isr_with_epochs(&words, world);
         AlterPartition {
             topic,
             partition: name.partition,
             leader_epoch: LeaderEpoch(number(&words, "epoch")),
-            isr: isr(&words),
+            isr,
+            broker_epochs,
             recovery_state: recovery(&words),
             partition_epoch: version(&words),
         }

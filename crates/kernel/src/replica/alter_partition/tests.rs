@@ -36,7 +36,8 @@ fn at(partition: i32) -> TopicPartition {
 }
 
 fn item(partition_epoch: i32) -> Item {
-    let change = IsrChange { leader_epoch: LeaderEpoch(1), partition_epoch, isr: vec![BrokerId(1)] };
+    let (leader_epoch, isr) = (LeaderEpoch(1), vec![BrokerId(1)]);
+    let change = IsrChange { leader_epoch, partition_epoch, isr, joining: None };
     Item { topic_id: TopicId([1; 16]), change }
 }
 

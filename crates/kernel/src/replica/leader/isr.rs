@@ -1,6 +1,6 @@
 //! Changes of the ISR: asked for, pending, confirmed or given up. One at a time (KIP-497).
 
-use wire::types::{BrokerId, LeaderEpoch, Now, Offset};
+use wire::types::{BrokerEpoch, BrokerId, LeaderEpoch, Now, Offset};
 
 use super::{Cause, Command, Lagging, Leader};
 
@@ -13,6 +13,9 @@ pub struct IsrChange {
     pub partition_epoch: i32,
     /// The whole new ISR.
     pub isr: Vec<BrokerId>,
+    /// Who joins, and the registration in which it has caught up; -1 if it told none. Under another one it may have lost
+    /// what it had.
+    pub joining: Option<(BrokerId, BrokerEpoch)>,
 }
 
 /// What became of an [`IsrChange`].
@@ -46,18 +49,26 @@ pub(super) struct Pending {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Kind {
-    Expand(BrokerId),
+    Expand(BrokerId, BrokerEpoch),
     Shrink,
 }
 
 impl Pending {
     pub(super) fn is_expansion(&self) -> bool {
-        matches!(self.change, Kind::Expand(_))
+        matches!(self.change, Kind::Expand(..))
     }
 
     /// Whether the change lets `id` in.
     pub(super) fn adds(&self, id: BrokerId) -> bool {
-        self.change == Kind::Expand(id)
+        self.joining().is_some_and(|(joining, _)| joining == id)
+    }
+
+    /// Who joins, and its registration.
+    fn joining(&self) -> Option<(BrokerId, BrokerEpoch)> {
+        match self.change {
+            Kind::Expand(id, broker_epoch) => Some((id, broker_epoch)),
+            Kind::Shrink => None,
+        }
     }
 }
 
@@ -65,7 +76,8 @@ impl Leader {
     /// Lets a follower into the ISR that has all committed records, and the start of this epoch (KAFKA-7128), if its
     /// broker is alive (KAFKA-14140).
     pub(super) fn maybe_expand(&mut self, id: BrokerId, out: &mut Vec<Command>) {
-        let Some(log_end) = self.remotes.get(&id).map(super::RemoteReplica::log_end) else { return };
+        let Some(remote) = self.remotes.get(&id) else { return };
+        let (log_end, broker_epoch) = (remote.log_end(), remote.broker_epoch());
         let in_sync = log_end >= self.high_watermark && log_end >= self.epoch_start;
         if self.pending.is_some() || self.leadership.isr.contains(&id) || !in_sync || !self.live.contains(&id)
         {
@@ -74,7 +86,7 @@ impl Leader {
         out.push(Command::Note(Cause::Expanding { replica: id, log_end }));
         let mut isr = self.leadership.isr.clone();
         isr.push(id);
-        self.propose(isr, Kind::Expand(id), out);
+        self.propose(isr, Kind::Expand(id, broker_epoch), out);
     }
 
     /// Puts those out of the ISR that have not caught up for too long.
@@ -123,6 +135,7 @@ impl Leader {
             leader_epoch: self.leader_epoch(),
             partition_epoch: self.partition_epoch(),
             isr: pending.proposed.clone(),
+            joining: pending.joining(),
         }
     }
 

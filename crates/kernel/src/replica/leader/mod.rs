@@ -17,7 +17,7 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use wire::types::{BrokerId, ControllerEpoch, LeaderEpoch, Millis, Now, Offset};
+use wire::types::{BrokerEpoch, BrokerId, ControllerEpoch, LeaderEpoch, Millis, Now, Offset};
 
 pub use cause::{Cause, Lagging};
 pub use isr::{IsrAnswer, IsrChange};
@@ -82,6 +82,9 @@ pub enum Event {
     FollowerFetched {
         /// The follower.
         replica: BrokerId,
+        /// Its registration, as it tells it; -1 if the version of the request has no place for it. What an earlier life
+        /// of the broker has sent says nothing of this one (apache/kafka#14053).
+        broker_epoch: BrokerEpoch,
         /// The epoch of the leadership that it was read in; a fetch of another one says nothing of this (R3).
         leader_epoch: LeaderEpoch,
         /// The offset it asked for: the end of its log.
@@ -182,11 +185,11 @@ impl Leader {
                 self.advance(now, out);
             }
             Event::FollowerFetched { leader_epoch, .. } if leader_epoch != self.leader_epoch() => {}
-            Event::FollowerFetched { replica, offset, log_start, leader_end, .. } => {
+            Event::FollowerFetched { replica, broker_epoch, offset, log_start, leader_end, .. } => {
                 self.log_end = self.log_end.max(leader_end);
                 let Some(remote) = self.remotes.get_mut(&replica) else { return };
-                if offset > leader_end {
-                    // Such a fetch is answered with an error; it says nothing that could be true.
+                // A fetch beyond the log is answered with an error; it says nothing that could be true.
+                if offset > leader_end || !remote.lives_in(broker_epoch) {
                     return;
                 }
                 remote.fetched(offset, log_start, leader_end, now.mono_ms);

@@ -3,11 +3,16 @@
 //! All of it comes from the follower's own fetches. A fetch at an offset says that everything below it is in
 //! the follower's log, and nothing else does.
 
-use wire::types::{Millis, Offset};
+use wire::types::{BrokerEpoch, Millis, Offset};
+
+/// The broker epoch of those who tell none: fetches have a place for it since version 15 (KIP-903).
+const UNTOLD: BrokerEpoch = BrokerEpoch(-1);
 
 /// A follower, as its leader sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RemoteReplica {
+    /// The registration that it last told; -1 if it tells none.
+    broker_epoch: BrokerEpoch,
     log_end: Offset,
     log_start: Offset,
     last_caught_up_ms: Option<i64>,
@@ -20,6 +25,7 @@ impl RemoteReplica {
     /// begins now; any other one must catch up first, lest it hold back the high watermark.
     pub(super) fn unknown(in_sync: bool, now_ms: i64) -> Self {
         Self {
+            broker_epoch: UNTOLD,
             log_end: Offset::UNKNOWN,
             log_start: Offset::UNKNOWN,
             last_caught_up_ms: in_sync.then_some(now_ms),
@@ -33,12 +39,23 @@ impl RemoteReplica {
     pub(super) fn in_next_epoch(&self, leader_end: Offset, in_sync: bool, now_ms: i64) -> Self {
         let at = in_sync.then_some(now_ms);
         Self {
+            broker_epoch: self.broker_epoch,
             log_end: self.log_end,
             log_start: self.log_start,
             last_caught_up_ms: at,
             last_fetch_ms: at,
             last_fetch_leader_end: leader_end,
         }
+    }
+
+    /// Takes in the registration that a fetch names; false if the fetch is of an earlier life of the broker, which may
+    /// have had records that this one has lost.
+    pub(super) fn lives_in(&mut self, told: BrokerEpoch) -> bool {
+        if told != UNTOLD && told < self.broker_epoch {
+            return false;
+        }
+        self.broker_epoch = told;
+        true
     }
 
     /// The follower fetched at `offset` while the leader's log ended at `leader_end`.
@@ -53,6 +70,11 @@ impl RemoteReplica {
         self.log_start = log_start;
         self.last_fetch_leader_end = self.last_fetch_leader_end.max(leader_end);
         self.last_fetch_ms = Some(now_ms);
+    }
+
+    /// The registration that the follower told with its last fetch; -1 if it told none.
+    pub fn broker_epoch(&self) -> BrokerEpoch {
+        self.broker_epoch
     }
 
     /// The end of the follower's log (exclusive); [`Offset::UNKNOWN`] before its first fetch.

@@ -8,7 +8,7 @@ use kernel::planted::Faults;
 use storage::partition_log::ReadBound;
 use wire::error_code::ErrorCode;
 use wire::messages::FetchRequest;
-use wire::types::{BrokerId, LeaderEpoch, Offset, TopicName};
+use wire::types::{BrokerEpoch, BrokerId, LeaderEpoch, Offset, TopicName};
 
 use crate::broker::Broker;
 use crate::call::Call;
@@ -20,6 +20,9 @@ pub(super) const FIRST_SERVED_VERSION: i16 = 4;
 
 /// The first version whose consumers know followers that they may read from.
 const FIRST_VERSION_FROM_FOLLOWERS: i16 = 11;
+
+/// The first version in which a follower tells its broker epoch (KIP-903).
+const FIRST_VERSION_WITH_BROKER_EPOCH: i16 = 15;
 
 /// One partition to read.
 #[derive(Clone, Debug)]
@@ -46,6 +49,8 @@ pub(super) enum SessionPlan {
 pub(super) struct Plan {
     pub(super) version: i16,
     pub(super) replica_id: BrokerId,
+    /// The registration of the broker that follows; -1 if the version of the request does not tell it.
+    pub(super) broker_epoch: BrokerEpoch,
     pub(super) max_wait_ms: i64,
     pub(super) min_bytes: i64,
     pub(super) max_bytes: usize,
@@ -67,11 +72,15 @@ impl Plan {
     /// Brings a request into form; opens no session yet, but moves a known one on.
     pub(super) fn of(broker: &Broker, call: &Call, request: FetchRequest) -> Planned {
         let version = call.version();
-        let replica_id =
-            BrokerId(if version >= 15 { request.replica_state.replica_id } else { request.replica_id });
+        let (replica_id, broker_epoch) = if version >= FIRST_VERSION_WITH_BROKER_EPOCH {
+            (request.replica_state.replica_id, request.replica_state.replica_epoch)
+        } else {
+            (request.replica_id, -1)
+        };
         let mut plan = Self {
             version,
-            replica_id,
+            replica_id: BrokerId(replica_id),
+            broker_epoch: BrokerEpoch(broker_epoch),
             max_wait_ms: i64::from(request.max_wait_ms),
             min_bytes: i64::from(request.min_bytes),
             max_bytes: limit(request.max_bytes).min(limit(broker.config().fetch_max_bytes)),

@@ -242,6 +242,7 @@ pub(super) fn note_progress(broker: &Arc<Broker>, plan: &Plan, found: &Found) {
             broker,
             FollowerFetch {
                 replica: plan.replica_id,
+                broker_epoch: plan.broker_epoch,
                 leader_epoch: answer.leader_epoch,
                 offset: target.asked.fetch_offset,
                 log_start: target.asked.log_start,

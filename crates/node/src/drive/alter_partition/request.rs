@@ -26,7 +26,8 @@ use crate::peers::{Channel, PeerAddress, Purpose};
 
 /// The first version that names topics by id.
 const FIRST_VERSION_WITH_TOPIC_IDS: i16 = 2;
-/// The first version that names the epochs of the members of the ISR; ZooKeeper's brokers tell none.
+/// The first version that names the epochs of the members of the ISR. Of a cluster over ZooKeeper Kafka tells and checks
+/// none; we tell and check that of the one who joins.
 const FIRST_VERSION_WITH_BROKER_EPOCHS: i16 = 3;
 /// The ApiVersions that every broker with AlterPartition knows.
 const API_VERSIONS_VERSION: i16 = 3;
@@ -139,7 +140,6 @@ fn request(broker: &Broker, version: i16, items: &Items) -> AlterPartitionReques
 /// A leader that changes its ISR has recovered from an unclean election, if there was one (KIP-704): the recovery state
 /// stays at its default.
 fn partition_data(version: i16, index: i32, change: &IsrChange) -> PartitionData {
-    let ids = change.isr.iter().map(|id| id.0);
     let mut data = PartitionData {
         partition_index: index,
         leader_epoch: change.leader_epoch.0,
@@ -147,9 +147,11 @@ fn partition_data(version: i16, index: i32, change: &IsrChange) -> PartitionData
         ..PartitionData::default()
     };
     if version >= FIRST_VERSION_WITH_BROKER_EPOCHS {
-        data.new_isr_with_epochs = ids.map(|broker_id| BrokerState { broker_id, broker_epoch: -1 }).collect();
+        let epoch = |id: BrokerId| change.joining.filter(|(joining, _)| *joining == id).map(|it| it.1.0);
+        let state = |id: &BrokerId| BrokerState { broker_id: id.0, broker_epoch: epoch(*id).unwrap_or(-1) };
+        data.new_isr_with_epochs = change.isr.iter().map(state).collect();
     } else {
-        data.new_isr = ids.collect();
+        data.new_isr = change.isr.iter().map(|id| id.0).collect();
     }
     data
 }

@@ -114,6 +114,7 @@ fn the_low_watermark_is_the_least_log_start_of_the_live_replicas() {
     for (replica, log_start) in [(2, 5), (3, 2)] {
         bench.step(Event::FollowerFetched {
             replica: BrokerId(replica),
+            broker_epoch: BrokerEpoch(-1),
             leader_epoch: LeaderEpoch(5),
             offset: Offset(10),
             log_start: Offset(log_start),

@@ -22,7 +22,8 @@ fn shrinking() -> (Bench, IsrChange) {
 #[test]
 fn a_follower_that_has_the_committed_records_and_the_start_of_the_epoch_joins() {
     let (mut bench, change) = expanding();
-    assert_eq!(change, IsrChange { leader_epoch: LeaderEpoch(5), partition_epoch: 50, isr: ids(&[1, 2]) });
+    assert_eq!((change.leader_epoch, change.partition_epoch), (LeaderEpoch(5), 50));
+    assert_eq!((&change.isr, change.joining), (&ids(&[1, 2]), Some((BrokerId(2), BrokerEpoch(-1)))));
     assert_eq!(bench.isr(), [1], "not before it is confirmed");
     bench.confirm(change);
     assert_eq!(bench.isr(), [1, 2]);
@@ -54,6 +55,38 @@ fn a_follower_whose_broker_is_not_alive_does_not_join() {
     assert_eq!(submitted(&bench.fetch(2, 10)), None);
     bench.step(Event::LiveBrokers(live(&[1, 2])));
     assert!(submitted(&bench.fetch(2, 10)).is_some());
+}
+
+#[test]
+fn a_fetch_of_an_earlier_life_of_the_broker_says_nothing_of_this_one() {
+    // apache/kafka#14053: it was on its way while the broker lost its tail and came back.
+    let mut bench = Bench::start(&[1, 2], &[1], 0, 10);
+    bench.fetch_in(7, 2, 4);
+    assert_eq!(bench.fetch_in(6, 2, 10), []);
+    assert_eq!(bench.leader.remote(BrokerId(2)).unwrap().log_end(), Offset(4));
+    let change = submitted(&bench.fetch_in(7, 2, 10)).unwrap();
+    assert_eq!(change.joining, Some((BrokerId(2), BrokerEpoch(7))));
+}
+
+#[test]
+fn whoever_asks_for_an_isr_again_names_the_life_in_which_the_replica_had_caught_up() {
+    let mut bench = Bench::start(&[1, 2], &[1], 0, 10);
+    let change = submitted(&bench.fetch_in(6, 2, 10)).unwrap();
+    // The next life has less: the controller must not let it in by what the last one had.
+    bench.fetch_in(7, 2, 3);
+    let again = submitted(&bench.answer(change.clone(), IsrAnswer::Failed));
+    assert_eq!(again, Some(change.clone()));
+    bench.answer(change, IsrAnswer::NotAttempted);
+    assert_eq!(submitted(&bench.fetch_in(7, 2, 5)), None);
+}
+
+#[test]
+fn a_broker_that_tells_its_epoch_no_more_is_believed() {
+    // It went back to a release whose fetches have no place for it.
+    let mut bench = Bench::start(&[1, 2], &[1], 0, 10);
+    bench.fetch_in(7, 2, 4);
+    let change = submitted(&bench.fetch_in(-1, 2, 10)).unwrap();
+    assert_eq!(change.joining, Some((BrokerId(2), BrokerEpoch(-1))));
 }
 
 #[test]

@@ -94,8 +94,14 @@ impl Bench {
     }
 
     pub(super) fn fetch(&mut self, replica: i32, offset: i64) -> Vec<Command> {
+        self.fetch_in(-1, replica, offset)
+    }
+
+    /// A fetch that names the broker epoch of the replica.
+    pub(super) fn fetch_in(&mut self, broker_epoch: i64, replica: i32, offset: i64) -> Vec<Command> {
         self.step(Event::FollowerFetched {
             replica: BrokerId(replica),
+            broker_epoch: BrokerEpoch(broker_epoch),
             leader_epoch: self.leader.leader_epoch(),
             offset: Offset(offset),
             log_start: Offset(0),

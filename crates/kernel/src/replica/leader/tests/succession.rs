@@ -46,6 +46,7 @@ fn a_fetch_that_was_read_in_an_earlier_leadership_says_nothing_of_this_one() {
     bench.lead_again(leadership(7, &[1, 2, 3], &[1, 3]));
     let late = Event::FollowerFetched {
         replica: BrokerId(3),
+        broker_epoch: BrokerEpoch(-1),
         leader_epoch: LeaderEpoch(5),
         offset: Offset(10),
         log_start: Offset(0),

@@ -197,8 +197,15 @@ impl World {
         let leader_end = Offset(log.log_end);
         if let Role::Leader(leader) = &self.broker(id).role {
             let leader_epoch = leader.leader_epoch();
-            let event =
-                leader::Event::FollowerFetched { replica, leader_epoch, offset, log_start, leader_end };
+            let broker_epoch = BrokerEpoch(-1);
+            let event = leader::Event::FollowerFetched {
+                replica,
+                broker_epoch,
+                leader_epoch,
+                offset,
+                log_start,
+                leader_end,
+            };
             self.lead(id, event);
         }
         answer.records_bytes = batches.len();

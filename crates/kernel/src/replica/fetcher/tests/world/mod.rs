@@ -8,7 +8,7 @@ mod leader_side;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use wire::types::{BrokerId, ControllerEpoch, Millis};
+use wire::types::{BrokerEpoch, BrokerId, ControllerEpoch, Millis};
 
 use super::memory::MemoryBatch;
 use super::*;
