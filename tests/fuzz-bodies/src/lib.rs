@@ -5,6 +5,7 @@
 //! property tests at the end of each file with random bytes, with damaged good input, and with the corpus.
 
 pub mod files;
+pub mod internal;
 pub mod protocol;
 pub mod records;
 
@@ -12,7 +13,7 @@ pub mod records;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets, by the names of their folders in `fuzz/corpus`.
-pub const TARGETS: [Target; 7] = [
+pub const TARGETS: [Target; 8] = [
     ("frames", protocol::frames),
     ("requests", protocol::requests),
     ("batches", records::batches),
@@ -20,6 +21,7 @@ pub const TARGETS: [Target; 7] = [
     ("checkpoints", files::checkpoints),
     ("indexes", files::indexes),
     ("snapshots", files::snapshots),
+    ("offsets_records", internal::offsets_records),
 ];
 
 #[cfg(test)]

@@ -9,8 +9,12 @@ mod consumer_protocol;
 mod group_metadata;
 mod offset_commit;
 mod offsets_key;
+#[cfg(test)]
+mod tests;
 
-pub use consumer_protocol::subscribed_topics;
+pub use consumer_protocol::{
+    ConsumerPartitions, ConsumerProtocolAssignment, ConsumerProtocolSubscription, subscribed_topics,
+};
 pub use group_metadata::{GroupMetadataValue, MemberValue};
 pub use offset_commit::OffsetCommitValue;
 pub use offsets_key::OffsetsKey;

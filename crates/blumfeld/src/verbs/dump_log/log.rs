@@ -11,7 +11,7 @@ use wire::batch::control::{EndTxnMarker, MarkerType};
 use wire::batch::{Batch, BatchHeader, CompressionType, Limits, Record};
 
 use super::report::Report;
-use super::{DumpLogOptions, base_offset};
+use super::{DumpLogOptions, base_offset, offsets};
 use crate::error::VerbError;
 use crate::output::{Progress, bytes_json};
 
@@ -106,7 +106,7 @@ fn dump_batch(
         match record {
             Ok(record) => report.entry(
                 || record_line(header, &record, marker, options),
-                || record_json(header, &record, marker, options.print_data_log),
+                || record_json(header, &record, marker, options),
             )?,
             Err(error) => report.fault(&unreadable(error))?,
         }
@@ -203,20 +203,42 @@ fn record_line(
             line.push_str(&format!(" endTxnMarker: {} coordinatorEpoch: {epoch}", marker_name(marker)));
         }
     }
-    if options.print_data_log && !header.is_control() {
-        if options.skip_record_metadata && record.key.is_some() {
+    if options.prints_data() && !header.is_control() {
+        let (key, payload) = told_data(record, options.offsets_decoder);
+        if options.skip_record_metadata && key.is_some() {
             line.push('|');
         }
-        for (name, bytes) in [("key", &record.key), ("payload", &record.value)] {
-            if let Some(bytes) = bytes {
-                line.push_str(&format!(" {name}: {}", String::from_utf8_lossy(bytes)));
+        for (name, text) in [("key", key), ("payload", payload)] {
+            if let Some(text) = text {
+                line.push_str(&format!(" {name}: {text}"));
             }
         }
     }
     line
 }
 
-fn record_json(header: &BatchHeader, record: &Record, marker: Option<EndTxnMarker>, data: bool) -> Value {
+/// Key and value as text, as far as there is something to print.
+fn told_data(record: &Record, decodes_offsets: bool) -> (Option<String>, Option<String>) {
+    if !decodes_offsets {
+        let text =
+            |bytes: &Option<Bytes>| bytes.as_deref().map(|it| String::from_utf8_lossy(it).into_owned());
+        return (text(&record.key), text(&record.value));
+    }
+    match offsets::decode(record) {
+        Ok(decoded) => {
+            let payload = decoded.payload.map_or_else(|| "<DELETE>".to_owned(), |it| it.to_string());
+            (Some(decoded.key.to_string()), Some(payload))
+        }
+        Err(why) => (Some(why), None),
+    }
+}
+
+fn record_json(
+    header: &BatchHeader,
+    record: &Record,
+    marker: Option<EndTxnMarker>,
+    options: &DumpLogOptions,
+) -> Value {
     let keys: Vec<Value> = record.headers.iter().map(|header| bytes_json(&header.key)).collect();
     let mut value = json!({
         "type": "record",
@@ -233,12 +255,25 @@ fn record_json(header: &BatchHeader, record: &Record, marker: Option<EndTxnMarke
             fields.insert("endTxnMarker".to_owned(), Value::from(marker_name(marker)));
             fields.insert("coordinatorEpoch".to_owned(), Value::from(marker.coordinator_epoch));
         }
-        if data && !header.is_control() {
-            fields.insert("key".to_owned(), record.key.as_deref().map_or(Value::Null, bytes_json));
-            fields.insert("payload".to_owned(), record.value.as_deref().map_or(Value::Null, bytes_json));
+        if options.prints_data() && !header.is_control() {
+            let (key, payload) = json_data(record, options.offsets_decoder);
+            fields.insert("key".to_owned(), key);
+            fields.insert("payload".to_owned(), payload);
         }
     }
     value
+}
+
+/// Key and value as JSON; of a record that cannot be read the key says why.
+fn json_data(record: &Record, decodes_offsets: bool) -> (Value, Value) {
+    if !decodes_offsets {
+        let json = |bytes: &Option<Bytes>| bytes.as_deref().map_or(Value::Null, bytes_json);
+        return (json(&record.key), json(&record.value));
+    }
+    match offsets::decode(record) {
+        Ok(decoded) => (decoded.key, decoded.payload.unwrap_or(Value::Null)),
+        Err(why) => (Value::from(why), Value::Null),
+    }
 }
 
 #[cfg(test)]

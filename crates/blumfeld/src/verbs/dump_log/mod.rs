@@ -5,6 +5,7 @@
 
 mod index;
 mod log;
+mod offsets;
 mod report;
 mod text;
 mod txn_index;
@@ -27,6 +28,9 @@ pub(crate) struct DumpLogOptions {
     /// Print the keys and values of records
     #[arg(long)]
     print_data_log: bool,
+    /// Print keys and values as what they are in `__consumer_offsets`: groups and committed offsets
+    #[arg(long)]
+    offsets_decoder: bool,
     /// Print a line for each record
     #[arg(long)]
     deep_iteration: bool,
@@ -50,7 +54,12 @@ pub(crate) struct DumpLogOptions {
 impl DumpLogOptions {
     /// Whether records are looked at one by one.
     fn is_deep(&self) -> bool {
-        self.deep_iteration || self.print_data_log
+        self.deep_iteration || self.prints_data()
+    }
+
+    /// Whether keys and values are printed.
+    fn prints_data(&self) -> bool {
+        self.print_data_log || self.offsets_decoder
     }
 }
 

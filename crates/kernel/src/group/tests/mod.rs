@@ -6,6 +6,7 @@ mod joining;
 mod loading;
 mod model;
 mod scenarios;
+mod size;
 mod static_members;
 mod story;
 mod syncing;
