@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, Guard};
 use bytes::Bytes;
 use kernel::controller::Controller;
 use kernel::controller::settings::Settings;
@@ -25,7 +25,7 @@ use crate::append::Lanes;
 use crate::append::lanes::AppendThreads;
 use crate::call::{Connection, Reply};
 use crate::clock::Clock;
-use crate::config::{EndPoint, KafkaConfig};
+use crate::config::{CurrentConfig, EndPoint};
 use crate::control::Control;
 use crate::delayed::{Timers, Wake};
 use crate::departed::Departed;
@@ -88,10 +88,15 @@ pub struct Environment {
     pub peers: Arc<dyn Peers>,
 }
 
+/// Who is told of changes of the configuration.
+type ConfigHook = Box<dyn Fn(&CurrentConfig) + Send + Sync>;
+
 /// A running broker.
 pub struct Broker {
     id: BrokerId,
-    config: KafkaConfig,
+    config: ArcSwap<CurrentConfig>,
+    config_writer: Mutex<()>,
+    on_reconfigured: OnceLock<ConfigHook>,
     clock: Arc<dyn Clock>,
     store: Arc<dyn Store>,
     executor: Arc<dyn Executor>,
@@ -135,7 +140,7 @@ pub(crate) struct Found {
 }
 
 impl Broker {
-    pub(crate) fn new(config: KafkaConfig, environment: Environment, found: Found) -> Self {
+    pub(crate) fn new(config: CurrentConfig, environment: Environment, found: Found) -> Self {
         let mut random = fastrand::Rng::with_seed(environment.seed);
         let slots = config.max_incremental_fetch_session_cache_slots;
         let now = environment.clock.now();
@@ -143,7 +148,9 @@ impl Broker {
         Self {
             id: found.id,
             schedule: Schedule::new(&config, now),
-            config,
+            config: ArcSwap::from_pointee(config),
+            config_writer: Mutex::new(()),
+            on_reconfigured: OnceLock::new(),
             clock: environment.clock,
             store: environment.store,
             executor: environment.executor,
@@ -243,7 +250,7 @@ impl Broker {
             waiter.wake(self, Wake::Expired);
         }
         // With ZooKeeper the mark tells no broker epoch.
-        let threads = self.config.num_recovery_threads_per_data_dir.max(1);
+        let threads = self.config().num_recovery_threads_per_data_dir.max(1);
         self.log_dirs.shut_down(threads, BrokerEpoch(-1));
         self.store.close();
         self.set_state(BrokerState::NotRunning);
@@ -254,9 +261,42 @@ impl Broker {
         self.id
     }
 
-    /// The configuration it was started with.
-    pub fn config(&self) -> &KafkaConfig {
-        &self.config
+    /// The configuration in force. It is a moment's: dynamic configs change it.
+    pub fn config(&self) -> Guard<Arc<CurrentConfig>> {
+        self.config.load()
+    }
+
+    /// `hook` is given the configuration in force now, and again whenever dynamic configs have changed it. It is called
+    /// where work may block. Called once.
+    pub fn on_reconfigured(self: &Arc<Self>, hook: impl Fn(&CurrentConfig) + Send + Sync + 'static) {
+        if self.on_reconfigured.set(Box::new(hook)).is_err() {
+            tracing::error!("changes of the configuration are told to one only");
+        }
+        self.tell_reconfigured();
+    }
+
+    /// Whoever asked to be told of changes of the configuration is told.
+    pub(crate) fn tell_reconfigured(self: &Arc<Self>) {
+        let then = self.clone();
+        if self.on_reconfigured.get().is_some() {
+            self.run_job(move || {
+                then.on_reconfigured.get().into_iter().for_each(|hook| hook(&then.config()))
+            });
+        }
+    }
+
+    /// Puts in force what `change` makes of the configuration. Gives the one before, the new one, and the problems that
+    /// `change` tells.
+    pub(crate) fn reconfigure(
+        &self,
+        change: impl FnOnce(&CurrentConfig) -> (CurrentConfig, Vec<String>),
+    ) -> (Arc<CurrentConfig>, Arc<CurrentConfig>, Vec<String>) {
+        let _writer = self.config_writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = self.config.load_full();
+        let (after, problems) = change(&before);
+        let after = Arc::new(after);
+        self.config.store(after.clone());
+        (before, after, problems)
     }
 
     /// All metrics as text of the OpenMetrics format.
@@ -370,7 +410,7 @@ impl Broker {
 
     /// The settings of the logs of a topic with these configs.
     pub(crate) fn log_config(&self, configs: &BTreeMap<String, String>) -> LogConfig {
-        self.config.log_config(configs)
+        self.config().log_config(configs)
     }
 
     /// A number below `bound`, or 0 if that is 0.
@@ -460,7 +500,7 @@ impl Broker {
     }
 }
 
-fn controller_settings(config: &KafkaConfig, id: BrokerId) -> Settings {
+fn controller_settings(config: &CurrentConfig, id: BrokerId) -> Settings {
     let percentage = config.leader_imbalance_per_broker_percentage;
     Settings {
         broker_id: id,

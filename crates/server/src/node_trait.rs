@@ -4,9 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use net::FrameHandler;
+use net::table::ConnectionLimits;
 
 /// Tells the server that [`Node::poll`] must come in this time at the latest.
 pub type DeadlineHook = Arc<dyn Fn(Duration) + Send + Sync>;
+
+/// Tells the server how many connections there may be from now on.
+pub type LimitsHook = Box<dyn Fn(ConnectionLimits) + Send + Sync>;
 
 /// Whether a node serves requests, and what it is doing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +35,10 @@ pub trait Node: FrameHandler {
 
     /// `hook` is called when [`poll`](Self::poll) must come earlier than it said. Called once.
     fn on_earlier_deadline(&self, hook: DeadlineHook);
+
+    /// `hook` is called with how many connections there may be, now and whenever that changes. Called once. A node whose
+    /// limits never change leaves it.
+    fn on_limits(&self, _hook: LimitsHook) {}
 
     /// Gives away what it leads, while everything is still served (controlled shutdown). May block. A node that
     /// is alone has nobody to give anything to.

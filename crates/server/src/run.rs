@@ -231,6 +231,8 @@ async fn open(
     let keeper = Arc::clone(node);
     let disks = Ticker::start("disks", move || Some(keeper.housekeep()))?;
     let table = ConnectionTable::new(settings.limits.clone());
+    let limited = Arc::clone(&table);
+    node.on_limits(Box::new(move |limits| limited.set_limits(limits)));
     let mut listeners = Vec::with_capacity(bound.len());
     for listener in bound {
         let name = Arc::clone(&listener.settings().name);

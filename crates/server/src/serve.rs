@@ -22,11 +22,11 @@ use tokio::runtime::Handle;
 use wire::response::Part;
 
 use crate::elastic::Elastic;
-use crate::node_trait::{DeadlineHook, Node, Readiness};
+use crate::node_trait::{DeadlineHook, LimitsHook, Node, Readiness};
 use crate::peers::{self, PeerSettings, TcpPeers};
 use crate::pool::Pool;
 use crate::run::{Bound, RunError, Serving, Start, run, run_all};
-use crate::settings::ServerSettings;
+use crate::settings::{ServerSettings, limits_now};
 use crate::store::{self, Held, OpenStore};
 use crate::ticker::Ticker;
 
@@ -264,6 +264,10 @@ impl Node for BrokerNode {
             let rest = mono_ms.saturating_sub(clock.now().mono_ms);
             hook(Duration::from_millis(u64::try_from(rest).unwrap_or(0)));
         });
+    }
+
+    fn on_limits(&self, hook: LimitsHook) {
+        self.broker.on_reconfigured(move |config| hook(limits_now(config)));
     }
 
     fn leave(&self) {

@@ -84,8 +84,12 @@ impl ServerSettings {
             });
         }
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let (limits, unresolved) = limits(config);
+        if let Some(error) = unresolved {
+            return Err(error);
+        }
         Ok(Self {
-            limits: limits(config)?,
+            limits,
             listeners,
             // As many as cores may write at once, and one more stays for the sockets when a disk stalls.
             network_threads: config.num_network_threads.min(cores.saturating_add(1)).max(2),
@@ -106,7 +110,8 @@ fn buffer(config: &KafkaConfig, key: &str, bytes: i32) -> Option<usize> {
     if config.values().is_given(key) { usize::try_from(bytes).ok() } else { None }
 }
 
-fn limits(config: &KafkaConfig) -> Result<ConnectionLimits, SettingsError> {
+/// The limits of connections, and a host of them that has no address.
+fn limits(config: &KafkaConfig) -> (ConnectionLimits, Option<SettingsError>) {
     let mut per_listener = HashMap::new();
     for end_point in &config.listeners.bound {
         let name = &end_point.listener_name;
@@ -117,18 +122,32 @@ fn limits(config: &KafkaConfig) -> Result<ConnectionLimits, SettingsError> {
             per_listener.insert(Arc::from(name.as_str()), limit);
         }
     }
+    let mut unresolved = None;
     let mut per_ip_overrides = HashMap::new();
     for (host, limit) in &config.max_connections_per_ip_overrides {
-        let unknown = || SettingsError::Override(host.clone());
-        let addresses = (host.as_str(), 0).to_socket_addrs().map_err(|_| unknown())?;
-        per_ip_overrides.extend(addresses.map(|address| (IpAddr::to_canonical(&address.ip()), *limit)));
+        match (host.as_str(), 0).to_socket_addrs() {
+            Ok(addresses) => per_ip_overrides
+                .extend(addresses.map(|address| (IpAddr::to_canonical(&address.ip()), *limit))),
+            Err(_) => unresolved = Some(SettingsError::Override(host.clone())),
+        }
     }
-    Ok(ConnectionLimits {
+    let limits = ConnectionLimits {
         total: config.max_connections,
         per_listener,
         per_ip: config.max_connections_per_ip,
         per_ip_overrides,
-    })
+    };
+    (limits, unresolved)
+}
+
+/// The limits of a configuration that comes in force while the server runs: a host that has no address is told, and goes
+/// without a limit of its own.
+pub(crate) fn limits_now(config: &KafkaConfig) -> ConnectionLimits {
+    let (limits, unresolved) = limits(config);
+    if let Some(error) = unresolved {
+        tracing::warn!(%error, "a limit of connections has no effect");
+    }
+    limits
 }
 
 #[cfg(test)]

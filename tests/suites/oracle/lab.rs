@@ -13,7 +13,8 @@ use wire::api::ApiKey;
 use wire::batch::{Limits, Record, TimestampType, batches};
 use wire::header::{RequestHeader, decode_response_header, encode_request_header};
 use wire::messages::{
-    self, AnyMessage, FetchResponse, InitProducerIdRequest, Kind, MetadataRequest, Request, decode_any,
+    self, AnyMessage, FetchResponse, InitProducerIdRequest, Kind, Message, MetadataRequest, Request,
+    decode_any,
 };
 use wire::types::{Millis, TopicId};
 use wire::{Decoder, Encoder, Str};
@@ -212,6 +213,27 @@ impl Lab {
             self.raw(case, R::API_KEY, version, |side| frame(version, 77, &build(side)).map(|f| (f, false)))?;
         Ok(answers
             .map(|answer| answer.and_then(|message| message.as_any().downcast_ref::<R::Response>().cloned())))
+    }
+
+    /// Asks both, each by itself, until they answer as they should; nothing is compared.
+    pub fn until<R: Request>(
+        &mut self,
+        what: &str,
+        version: i16,
+        request: &R,
+        is_right: impl Fn(&R::Response) -> bool,
+    ) -> Result<()> {
+        let request = frame(version, 1, request)?;
+        let key = ApiKey::from_code(R::API_KEY).context("a key")?;
+        for side in [&mut self.kafka, &mut self.blumfeld] {
+            wait::until(what, ANSWER_LIMIT, || {
+                let Answer::Frame(bytes) = side.exchange(&request, false)? else { bail!("no answer") };
+                let mut src = Decoder::new(bytes);
+                decode_response_header(&mut src, key.response_header_version(version))?;
+                Ok(is_right(&R::Response::decode(&mut src, version)?).then_some(()))
+            })?;
+        }
+        Ok(())
     }
 
     /// Sends one request that may have no answer at all; a second one right behind it shows that.

@@ -78,6 +78,14 @@ fn the_same_answers_to_every_request_in_every_version() -> Result<()> {
 }
 
 #[test]
+fn the_same_answers_about_dynamic_configs_of_brokers() -> Result<()> {
+    let mut lab = Lab::start(&[("log.retention.hours", "100"), ("log.roll.jitter.hours", "1")])?;
+    cases::broker_configs::run(&mut lab)?;
+    judge(&lab, "configs of brokers")?;
+    Ok(())
+}
+
+#[test]
 fn the_same_answers_where_settings_forbid_things() -> Result<()> {
     let settings = [
         ("auto.create.topics.enable", "false"),

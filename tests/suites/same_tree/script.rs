@@ -68,7 +68,19 @@ fn configure(run: &mut Run) -> Result<()> {
     run.configs_too(&format!("--alter {entity} --add-config retention.ms=x"))?;
     run.configs_too("--describe --entity-type topics --entity-name none")?;
     run.look("configs")?;
-    run.topics_too("--describe --topics-with-overrides")
+    run.topics_too("--describe --topics-with-overrides")?;
+    let (one, all) = ("--entity-type brokers --entity-name 1", "--entity-type brokers --entity-default");
+    run.configs(&format!("--alter {all} --add-config log.retention.ms=200000,num.io.threads=9"))?;
+    run.configs(&format!("--alter {one} --add-config num.io.threads=10"))?;
+    run.configs(&format!("--describe {one}"))?;
+    run.configs_too(&format!("--describe {all}"))?;
+    run.configs_too(&format!("--describe {entity} --all"))?;
+    run.configs_too(&format!("--alter {one} --add-config num.io.threads=100"))?;
+    run.configs_too(&format!("--alter {all} --add-config broker.rack=r"))?;
+    run.look("configs of brokers")?;
+    run.configs(&format!("--alter {all} --delete-config log.retention.ms,num.io.threads"))?;
+    run.configs_too(&format!("--alter {one} --delete-config num.io.threads"))?;
+    run.look("configs of brokers that are deleted")
 }
 
 fn grow(run: &mut Run) -> Result<()> {

@@ -14,7 +14,7 @@ use wire::messages::{DescribeConfigsRequest, DescribeConfigsResponse};
 
 use super::Answer;
 use crate::broker::Broker;
-use crate::config::describe::{ConfigEntry, DynamicConfigs, Source, Synonym, select};
+use crate::config::describe::{ConfigEntry, Source, Synonym, select};
 use crate::config::describe_resource::{Described, describe_resource, is_known_type};
 use crate::config::resource::{BROKER_LOGGER, ResourceError};
 use crate::drive::topic_configs::{self, TopicConfigs};
@@ -53,10 +53,10 @@ fn describe(
     resource: &DescribeConfigsResource,
     topics: &TopicConfigs,
 ) -> DescribeConfigsResult {
+    let config = broker.config();
     let described = Described {
-        config: broker.config(),
+        config: &config,
         broker_id: broker.id().0,
-        dynamic: &DynamicConfigs::default(),
         topic: &|name| topics.get(name).cloned(),
         log_level: log_level(),
     };

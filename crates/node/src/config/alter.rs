@@ -1,15 +1,16 @@
 //! The decisions behind AlterConfigs, which replaces all overrides of a resource (KIP-133), and
 //! IncrementalAlterConfigs, which sets, deletes, appends and subtracts (KIP-339): every check in Kafka's
-//! order, and the overrides that a topic is to have afterwards. Each resource of a request stands alone.
-//! Broker configs and log levels pass the same checks and are then refused, for they cannot be altered here.
+//! order, and the configs that a topic or broker is to have afterwards. Each resource of a request stands alone.
+//! Log levels pass the same checks and are then refused, for they cannot be altered here.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use wire::error_code::ErrorCode;
 
 use super::broker_keys;
-use super::definition::{Definition, Scope};
-use super::kafka_config::KafkaConfig;
+use super::current::CurrentConfig;
+use super::definition::Definition;
+use super::dynamic::{self, Level};
 use super::resource::{
     BROKER, BROKER_LOGGER, CLIENT_METRICS, ROOT_LOGGER, ResourceError, TOPIC, check_own_id, invalid, refuse,
 };
@@ -55,10 +56,12 @@ pub enum Way {
 
 /// What the checks look at.
 pub struct Current<'a> {
-    /// The broker's configuration.
-    pub config: &'a KafkaConfig,
+    /// The broker's configuration as it is in force.
+    pub config: &'a CurrentConfig,
     /// The broker's id.
     pub broker_id: i32,
+    /// What is stored for this broker, or for all.
+    pub broker: &'a dyn Fn(Level) -> BTreeMap<String, String>,
     /// The stored overrides of a topic; none if there is no such topic.
     pub topic: &'a dyn Fn(&str) -> Option<BTreeMap<String, String>>,
 }
@@ -70,6 +73,10 @@ pub enum Plan {
     Nothing,
     /// The topic gets these overrides in place of its present ones.
     Topic(BTreeMap<String, String>),
+    /// This broker, or all of them, get these dynamic configs in place of the present ones.
+    Broker(Level, BTreeMap<String, String>),
+    /// The value of this password would have to be stored, which is refused; it may be validated.
+    Password(String),
 }
 
 fn server_error<T>() -> Result<T, ResourceError> {
@@ -201,66 +208,29 @@ fn without(mut list: Vec<String>, remove: &[&str]) -> Vec<String> {
 
 fn plan_broker(way: Way, alteration: &Alteration<'_>, current: &Current<'_>) -> Result<Plan, ResourceError> {
     let name = alteration.resource_name;
-    if !name.is_empty() {
+    let level = if name.is_empty() { Level::AllBrokers } else { Level::OneBroker };
+    if level == Level::OneBroker {
         check_own_id(name, current.broker_id)?;
     }
-    let key = |name: &str| broker_keys::get(name).copied();
     let altered = match way {
         Way::Replace => replaced(&alteration.changes),
         Way::Incremental => {
+            let key = |name: &str| broker_keys::get(name).copied();
             let unknown = |operation| invalid(format!("Unknown operation {operation}"));
-            changed(&alteration.changes, None, &key, unknown)?
+            let (stored, _) = dynamic::usable(&(current.broker)(level), level);
+            changed(&alteration.changes, Some(&stored), &key, unknown)?
         }
     };
-    check_broker_configs(&altered, !name.is_empty())?;
-    match altered.is_empty() {
-        true => Ok(Plan::Nothing),
-        false => invalid(
-            "This broker cannot alter broker configs at run time; set them in its file and restart it",
-        ),
-    }
-}
-
-/// What may be set for one broker, or for all of them.
-fn check_broker_configs(
-    configs: &BTreeMap<String, String>,
-    of_one_broker: bool,
-) -> Result<(), ResourceError> {
-    let scope_of = |name: &str| broker_keys::get(name).map(|definition| definition.scope);
-    let named = |test: &dyn Fn(&str) -> bool| {
-        let names: Vec<&str> = configs.keys().map(String::as_str).filter(|name| test(name)).collect();
-        names.join(", ")
+    dynamic::check(&altered, level).or_else(invalid)?;
+    current.config.check_dynamic(level, &altered).or_else(invalid)?;
+    let is_password = |change: &&Change<'_>| {
+        let governing = broker_keys::governing(change.name);
+        change.operation == SET && governing.is_some_and(|definition| definition.is_sensitive())
     };
-    let read_only = named(&|name| scope_of(name) == Some(Scope::ReadOnly));
-    if !read_only.is_empty() {
-        return invalid(format!("These configs can only be set by a restart: {read_only}"));
+    match alteration.changes.iter().find(is_password) {
+        Some(change) => Ok(Plan::Password(change.name.to_owned())),
+        None => Ok(Plan::Broker(level, altered)),
     }
-    let without_listener = named(&|name| {
-        let is_store = name.starts_with("ssl.keystore.") || name.starts_with("ssl.truststore.");
-        is_store || name == "ssl.key.password"
-    });
-    if !without_listener.is_empty() {
-        return invalid(format!(
-            "These configs can only be altered with a listener prefix: {without_listener}"
-        ));
-    }
-    for (name, value) in configs {
-        if let Some(definition) = broker_keys::governing(name)
-            && let Err(error) = definition.parse(value)
-        {
-            return invalid(error.to_string());
-        }
-    }
-    let per_broker = named(&|name| match broker_keys::listener_base(name) {
-        Some(base) => {
-            !["max.connections", "max.connection.creation.rate", "num.network.threads"].contains(&base)
-        }
-        None => scope_of(name) == Some(Scope::PerBroker),
-    });
-    if !of_one_broker && !per_broker.is_empty() {
-        return invalid(format!("These configs can only be set for a single broker: {per_broker}"));
-    }
-    Ok(())
 }
 
 fn plan_logger(alteration: &Alteration<'_>, current: &Current<'_>) -> Result<Plan, ResourceError> {

@@ -6,20 +6,18 @@ use std::collections::BTreeMap;
 use kernel::topic_name;
 use wire::error_code::ErrorCode;
 
-use super::describe::{ConfigEntry, DynamicConfigs, Source};
-use super::kafka_config::KafkaConfig;
+use super::current::CurrentConfig;
+use super::describe::{ConfigEntry, Source};
 use super::resource::{
     BROKER, BROKER_LOGGER, CLIENT_METRICS, ROOT_LOGGER, ResourceError, TOPIC, check_own_id, invalid, refuse,
 };
 
 /// What the answers are made of.
 pub struct Described<'a> {
-    /// The broker's configuration.
-    pub config: &'a KafkaConfig,
+    /// The broker's configuration as it is in force.
+    pub config: &'a CurrentConfig,
     /// The broker's id.
     pub broker_id: i32,
-    /// What the metadata store adds to it.
-    pub dynamic: &'a DynamicConfigs,
     /// The stored overrides of a topic; none if there is no such topic.
     pub topic: &'a dyn Fn(&str) -> Option<BTreeMap<String, String>>,
     /// The level of the root logger, in Kafka's words.
@@ -53,10 +51,10 @@ pub fn describe_resource(
             let unknown = ResourceError::code(ErrorCode::UnknownTopicOrPartition);
             overrides.map(|overrides| described.config.describe_topic(&overrides)).ok_or(unknown)
         }
-        BROKER if name.is_empty() => Ok(described.config.describe_broker_defaults(described.dynamic)),
+        BROKER if name.is_empty() => Ok(described.config.describe_broker_defaults()),
         BROKER => {
             check_own_id(name, described.broker_id)?;
-            Ok(described.config.describe_broker(described.dynamic))
+            Ok(described.config.describe_broker())
         }
         BROKER_LOGGER => {
             check_own_id(name, described.broker_id)?;
@@ -81,15 +79,16 @@ fn root_logger(level: &str) -> ConfigEntry {
 
 #[cfg(test)]
 mod tests {
+    use super::super::dynamic::Level;
+    use super::super::kafka_config::KafkaConfig;
     use super::*;
 
     fn describe(resource_type: i8, name: &str) -> Result<Vec<ConfigEntry>, ResourceError> {
         let (config, _) = KafkaConfig::without_file(&[]).unwrap();
-        let default = [("num.io.threads".to_owned(), "9".to_owned())];
-        let dynamic = DynamicConfigs { default: default.into_iter().collect(), ..Default::default() };
+        let default = BTreeMap::from([("num.io.threads".to_owned(), "9".to_owned())]);
+        let (config, _) = CurrentConfig::new(config).with(Level::AllBrokers, &default);
         let topic = |name: &str| (name == "t").then(BTreeMap::new);
-        let described =
-            Described { config: &config, broker_id: 0, dynamic: &dynamic, topic: &topic, log_level: "INFO" };
+        let described = Described { config: &config, broker_id: 0, topic: &topic, log_level: "INFO" };
         describe_resource(resource_type, name, &described)
     }
 

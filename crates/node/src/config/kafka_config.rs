@@ -13,6 +13,7 @@ use super::broker_keys;
 use super::broker_values::BrokerValues;
 use super::checks::{self, Listeners};
 use super::definition::InvalidValue;
+use super::describe::DynamicConfigs;
 use super::metadata_version::MetadataVersion;
 use super::properties::Properties;
 use super::topic_config::TopicConfig;
@@ -170,6 +171,16 @@ impl KafkaConfig {
             keys,
             values,
         })
+    }
+
+    /// This configuration with `dynamic` on top.
+    ///
+    /// # Errors
+    /// [`ConfigError`] if the values contradict each other; single values that are invalid have no effect.
+    pub(super) fn with_dynamic(&self, dynamic: &DynamicConfigs) -> Result<Self, ConfigError> {
+        let mut config = Self::from_values(self.values.with_dynamic(dynamic))?;
+        config.prefer_recovery_threads(self.num_recovery_threads_per_data_dir);
+        Ok(config)
     }
 
     /// All values by key, as given and as parsed.

@@ -35,6 +35,7 @@ pub(super) fn refuse<T>(code: ErrorCode, message: impl Into<String>) -> Result<T
     Err(ResourceError { code, message: Some(message.into()) })
 }
 
+/// An INVALID_REQUEST.
 pub(super) fn invalid<T>(message: impl Into<String>) -> Result<T, ResourceError> {
     refuse(ErrorCode::InvalidRequest, message)
 }

@@ -1,11 +1,10 @@
-//! What the configuration says of topics: the settings of a topic's logs, the checks and the description of
-//! its overrides, and how the two internal topics are made.
+//! What the configuration says of topics: the settings of a topic's logs, the checks of its overrides, and how the two
+//! internal topics are made.
 
 use std::collections::BTreeMap;
 
 use storage::log_config::LogConfig;
 
-use super::describe::{ConfigEntry, Describer, DynamicConfigs};
 use super::kafka_config::KafkaConfig;
 use super::topic_config::{TopicConfig, TopicConfigError};
 
@@ -36,26 +35,6 @@ impl KafkaConfig {
     /// The first override that cannot be taken; INVALID_CONFIG on the wire.
     pub fn check_topic_configs(&self, overrides: &BTreeMap<String, String>) -> Result<(), TopicConfigError> {
         self.topic_defaults.with(overrides).map(drop)
-    }
-
-    /// All configs of a topic, as DescribeConfigs and CreateTopics tell them.
-    #[must_use]
-    pub fn describe_topic(&self, overrides: &BTreeMap<String, String>) -> Vec<ConfigEntry> {
-        let (config, _) = self.topic_defaults.with_stored(overrides);
-        let dynamic = DynamicConfigs::default();
-        Describer { values: self.values(), dynamic: &dynamic }.topic(&config, overrides)
-    }
-
-    /// All configs of the broker, as DescribeConfigs tells them.
-    #[must_use]
-    pub fn describe_broker(&self, dynamic: &DynamicConfigs) -> Vec<ConfigEntry> {
-        Describer { values: self.values(), dynamic }.broker()
-    }
-
-    /// The dynamic defaults of all brokers, as DescribeConfigs tells them.
-    #[must_use]
-    pub fn describe_broker_defaults(&self, dynamic: &DynamicConfigs) -> Vec<ConfigEntry> {
-        Describer { values: self.values(), dynamic }.broker_defaults()
     }
 
     /// Partitions, replication factor and configs of `__consumer_offsets` when it is created.

@@ -17,7 +17,7 @@ use wire::types::{BrokerId, TopicId, TopicName, TopicPartition};
 use super::Failure;
 use crate::broker::Broker;
 use crate::drive::gather::Gather;
-use crate::drive::{fetchers, topic_configs};
+use crate::drive::{broker_configs, fetchers, topic_configs};
 use crate::partition::{Following, Origin, Partition};
 
 /// The configs of topics are read in portions of this many.
@@ -60,8 +60,12 @@ pub(crate) fn obey(
     broker.config_changes().logs_are_being_made();
     read_configs(broker, unknown, KnownConfigs::new(), move |configs| {
         let outcomes = change_roles(&then, &orders, &configs, origin);
-        for (topic, configs) in then.config_changes().logs_are_made() {
+        let meanwhile = then.config_changes().logs_are_made();
+        for (topic, configs) in meanwhile.topics {
             topic_configs::apply(&then, &topic, &configs);
+        }
+        if meanwhile.defaults {
+            broker_configs::refresh_logs(&then, || {});
         }
         done(outcomes);
     });

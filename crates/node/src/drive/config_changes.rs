@@ -12,10 +12,11 @@ use metadata::znode::config::{self, ConfigEntity, Configs};
 use metadata::znode::config_change;
 use wire::types::TopicName;
 
-use super::controller;
 use super::pipeline::{Answers, one, pipeline};
 use super::topic_configs::{self, TopicConfigs};
+use super::{broker_configs, controller};
 use crate::broker::Broker;
+use crate::config::dynamic::Level;
 
 /// How far the notifications are followed.
 #[derive(Debug, Default)]
@@ -28,7 +29,16 @@ struct State {
     is_scanning: bool,
     is_due: bool,
     /// What has come in force since logs are being made; `None` while none are.
-    meanwhile: Option<TopicConfigs>,
+    meanwhile: Option<Meanwhile>,
+}
+
+/// What has come in force while logs are being made: they may have been made with what was before (KAFKA-8813).
+#[derive(Debug, Default)]
+pub(crate) struct Meanwhile {
+    /// The configs of topics.
+    pub(crate) topics: TopicConfigs,
+    /// Whether the defaults of all topics have changed.
+    pub(crate) defaults: bool,
 }
 
 impl Default for State {
@@ -40,19 +50,25 @@ impl Default for State {
 impl ConfigChanges {
     /// The configs of topics are read for logs that are being made: what comes in force from now on is remembered.
     pub(crate) fn logs_are_being_made(&self) {
-        self.lock().meanwhile = Some(TopicConfigs::new());
+        self.lock().meanwhile = Some(Meanwhile::default());
     }
 
-    /// The logs are there. Gives the configs that have come in force meanwhile: the logs may have been made with those before
-    /// (KAFKA-8813).
-    pub(crate) fn logs_are_made(&self) -> TopicConfigs {
+    /// The logs are there. Gives what has come in force meanwhile.
+    pub(crate) fn logs_are_made(&self) -> Meanwhile {
         self.lock().meanwhile.take().unwrap_or_default()
     }
 
     /// The configs of a topic come in force.
     pub(super) fn in_force(&self, topic: &TopicName, configs: &config::Configs) {
         if let Some(meanwhile) = &mut self.lock().meanwhile {
-            meanwhile.insert(topic.clone(), configs.clone());
+            meanwhile.topics.insert(topic.clone(), configs.clone());
+        }
+    }
+
+    /// Other defaults of topics come in force.
+    pub(super) fn defaults_in_force(&self) {
+        if let Some(meanwhile) = &mut self.lock().meanwhile {
+            meanwhile.defaults = true;
         }
     }
 
@@ -169,6 +185,13 @@ fn apply(broker: &Arc<Broker>, entities: Vec<ConfigEntity>, answers: Answers) {
                 topic_configs::apply(broker, &topic, &configs);
                 allow_unclean_election(broker, topic, &configs);
             }
+            (ConfigEntity::Broker(id), Ok(configs)) if id == broker.id() => {
+                broker_configs::apply(broker, Level::OneBroker, &configs, || {});
+            }
+            (ConfigEntity::DefaultBroker, Ok(configs)) => {
+                broker_configs::apply(broker, Level::AllBrokers, &configs, || {});
+            }
+            (ConfigEntity::Broker(_), Ok(_)) => {}
             (entity, Ok(_)) => {
                 tracing::debug!(entity = %entity.entity_path(), "configs of an entity that is not followed yet");
             }

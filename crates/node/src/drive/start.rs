@@ -113,6 +113,7 @@ pub fn start(config: KafkaConfig, environment: Environment) -> Result<Arc<Broker
     })?;
     let id = surely(&*store, || identity::find_broker_id(&*store, &config, log_dirs.broker_id()))?;
     log_dirs.claim(&cluster_id, id, now)?;
+    let config = surely(&*store, || stored::with_dynamic(&*store, &config, id))?;
     let configs = surely(&*store, || stored::read_configs(&*store))?;
     let config_of = |partition: &TopicPartition| {
         let none = BTreeMap::new();

@@ -40,11 +40,12 @@ pub(crate) fn read<'a>(
     });
 }
 
-fn decode(answer: Result<Response, StoreError>) -> Result<Configs, String> {
+/// The configs in the answer to a read of their node; a node that is not there has none.
+pub(super) fn decode(answer: Result<Response, StoreError>) -> Result<Configs, String> {
     match answer {
         Ok(Response::Data { data, .. }) => config::decode(data.as_deref()).map_err(|error| error.to_string()),
         Ok(_) => Err("the store answered what was not asked".to_owned()),
-        // A topic without a config node is one whose node was removed by hand: it has no overrides.
+        // Of a topic, it was removed by hand.
         Err(error) if error.is_no_node() => Ok(Configs::new()),
         Err(error) => Err(error.to_string()),
     }

@@ -1,14 +1,17 @@
+use super::super::kafka_config::KafkaConfig;
 use super::*;
 
 fn pairs(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
     pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect()
 }
 
-/// Decides a request against broker 0 with the one topic `t`, whose overrides are `stored`.
+/// Decides a request against broker 0 with the one topic `t`; `stored` are the overrides of `t`, and what is stored for
+/// the broker and for all brokers.
 fn decide(way: Way, stored: &[(&str, &str)], request: &[Alteration<'_>]) -> Vec<Result<Plan, ResourceError>> {
     let (config, _) = KafkaConfig::without_file(&[]).unwrap();
+    let config = CurrentConfig::new(config);
     let topic = |name: &str| (name == "t").then(|| pairs(stored));
-    plan(way, request, &Current { config: &config, broker_id: 0, topic: &topic })
+    plan(way, request, &Current { config: &config, broker_id: 0, broker: &|_| pairs(stored), topic: &topic })
 }
 
 fn resource<'a>(resource_type: i8, resource_name: &'a str, changes: &[Change<'a>]) -> Alteration<'a> {
@@ -147,7 +150,7 @@ fn other_resource_types_are_refused() {
 
 /// redpanda-data/redpanda#2645.
 #[test]
-fn broker_configs_pass_kafkas_checks_before_they_are_refused() {
+fn broker_configs_that_break_a_rule_are_refused() {
     for (name, change, part) in [
         ("7", change("num.io.threads", SET, "4"), "not broker 7"),
         ("x", change("num.io.threads", SET, "4"), "must be an integer"),
@@ -161,8 +164,12 @@ fn broker_configs_pass_kafkas_checks_before_they_are_refused() {
         ("0", change("ssl.keystore.type", SET, "JKS"), "listener prefix: ssl.keystore.type"),
         ("0", change("num.io.threads", 9, "9"), "Unknown operation 9"),
         ("0", null("num.io.threads", SET), "Null is no value"),
-        ("0", change("num.io.threads", SET, "9"), "cannot alter broker configs at run time"),
-        ("", change("listener.name.x.max.connections", SET, "9"), "cannot alter broker configs at run time"),
+        ("0", change("num.io.threads", SET, "17"), "at most double the current value 8"),
+        ("", change("num.io.threads", SET, "3"), "at least half the current value 8"),
+        ("0", change("listeners", SET, "PLAINTEXT://localhost:1"), "listeners"),
+        ("0", change("metric.reporters", SET, "no.such.Class"), "no.such.Class"),
+        ("", change("log.retention.ms", SET, "0"), "log.retention.ms=0"),
+        ("", change("log.cleaner.dedupe.buffer.size", SET, "100"), "log.cleaner.dedupe.buffer.size"),
     ] {
         let error = incremental(&[], BROKER, name, &[change]).unwrap_err();
         assert_eq!(error.code, ErrorCode::InvalidRequest);
@@ -171,8 +178,49 @@ fn broker_configs_pass_kafkas_checks_before_they_are_refused() {
     }
     assert_eq!(code(&incremental(&[], BROKER, "0", &[change("num.io.threads", APPEND, "9")])), 40);
     assert_eq!(code(&incremental(&[], BROKER, "0", &[change("no.such", APPEND, "9")])), -1);
-    assert_eq!(incremental(&[], BROKER, "0", &[null("broker.rack", DELETE)]), Ok(Plan::Nothing));
-    assert_eq!(decide(Way::Replace, &[], &[resource(BROKER, "", &[])]), [Ok(Plan::Nothing)]);
+}
+
+#[test]
+fn broker_configs_are_changed_for_one_broker_or_for_all() {
+    let stored = [("num.io.threads", "9"), ("broker.rack", "r")];
+    let threads = change("background.threads", SET, "5");
+    for (name, level) in [("0", Level::OneBroker), ("", Level::AllBrokers)] {
+        let all = pairs(&[("num.io.threads", "9"), ("background.threads", "5")]);
+        // What may not be stored is dropped with the next change, as Kafka does.
+        assert_eq!(incremental(&stored, BROKER, name, &[threads]), Ok(Plan::Broker(level, all)));
+        let deleted = incremental(&stored, BROKER, name, &[null("num.io.threads", DELETE)]);
+        assert_eq!(deleted, Ok(Plan::Broker(level, pairs(&[]))));
+        let replaced = decide(Way::Replace, &stored, &[resource(BROKER, name, &[threads])]);
+        assert_eq!(replaced, [Ok(Plan::Broker(level, pairs(&[("background.threads", "5")])))]);
+        assert_eq!(
+            incremental(&[], BROKER, name, &[null("broker.rack", DELETE)]),
+            Ok(Plan::Broker(level, pairs(&[])))
+        );
+    }
+    let policy = change("log.cleanup.policy", APPEND, "compact");
+    let appended = incremental(&[], BROKER, "", &[policy]);
+    assert_eq!(
+        appended,
+        Ok(Plan::Broker(Level::AllBrokers, pairs(&[("log.cleanup.policy", "delete,compact")])))
+    );
+    let plugin = incremental(&[], BROKER, "", &[change("some.plugin", SET, "x")]);
+    assert_eq!(plugin, Ok(Plan::Broker(Level::AllBrokers, pairs(&[("some.plugin", "x")]))));
+}
+
+#[test]
+fn passwords_are_checked_but_not_stored() {
+    for key in
+        ["sasl.jaas.config", "listener.name.x.plain.sasl.jaas.config", "listener.name.x.ssl.key.password"]
+    {
+        let planned = incremental(&[], BROKER, "0", &[change(key, SET, "secret")]);
+        assert_eq!(planned, Ok(Plan::Password(key.to_owned())), "{key}");
+        assert_eq!(code(&incremental(&[], BROKER, "", &[change(key, SET, "secret")])), 42, "{key}");
+    }
+    // One that another broker has stored stays when other keys change.
+    let stored = [("sasl.jaas.config", "encrypted")];
+    let planned = incremental(&stored, BROKER, "0", &[change("num.io.threads", SET, "9")]);
+    let all = pairs(&[("num.io.threads", "9"), ("sasl.jaas.config", "encrypted")]);
+    assert_eq!(planned, Ok(Plan::Broker(Level::OneBroker, all)));
 }
 
 #[test]

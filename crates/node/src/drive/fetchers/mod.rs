@@ -62,6 +62,38 @@ pub(crate) struct FetcherReport {
 
 /// Takes up partitions that follow from now on; each tells by its role whom and in which epoch.
 pub(crate) fn add(broker: &Arc<Broker>, partitions: Vec<Arc<Partition>>) {
+    take_up(broker, partitions, |_| true);
+}
+
+/// `num.replica.fetchers` has changed: partitions go to the fetchers that they belong to now. Each is added to the new one
+/// when the old one has let go of it, so that never two of them write into one log.
+pub(crate) fn resize(broker: &Arc<Broker>) {
+    let all = broker.partitions().all().into_iter();
+    let followed: Vec<_> =
+        all.filter_map(|partition| Some((key_of(broker, &partition)?, partition))).collect();
+    let mut woken = Vec::new();
+    {
+        let state = broker.fetchers().lock();
+        let mut moving: BTreeMap<Key, Vec<Arc<Partition>>> = BTreeMap::new();
+        for (key, partition) in followed {
+            if let Some(place) = state.places.get(partition.name()).filter(|place| **place != key) {
+                moving.entry(*place).or_default().push(partition);
+            }
+        }
+        for (key, partitions) in moving {
+            woken.extend(state.fetchers.get(&key).and_then(|it| it.put(Input::Pass(partitions))));
+        }
+    }
+    serve(broker, woken);
+}
+
+/// Fetcher `from` has let go of partitions, which go to others, unless something else was decided on them meanwhile.
+fn pass_on(broker: &Arc<Broker>, from: Key, partitions: Vec<Arc<Partition>>) {
+    take_up(broker, partitions, |place| place == Some(&from));
+}
+
+/// Takes up those partitions whose present place `may` come here.
+fn take_up(broker: &Arc<Broker>, partitions: Vec<Arc<Partition>>, may: impl Fn(Option<&Key>) -> bool) {
     let mut wanted: BTreeMap<Key, Vec<Arc<Partition>>> = BTreeMap::new();
     for partition in partitions {
         if let Some(key) = key_of(broker, &partition) {
@@ -74,7 +106,8 @@ pub(crate) fn add(broker: &Arc<Broker>, partitions: Vec<Arc<Partition>>) {
         if state.stopped {
             return;
         }
-        for (key, partitions) in wanted {
+        for (key, mut partitions) in wanted {
+            partitions.retain(|partition| may(state.places.get(partition.name())));
             for partition in &partitions {
                 let name = partition.name().clone();
                 let before = state.places.insert(name.clone(), key).filter(|before| *before != key);

@@ -13,7 +13,7 @@ use wire::types::{Now, Offset, TopicId, TopicPartition};
 
 use super::answers::{self, Asked, Records};
 use super::logs::{self, Logs};
-use super::{FetcherReport, IDLE_MS, Key, requests, serve, tell};
+use super::{FetcherReport, IDLE_MS, Key, pass_on, requests, serve, tell};
 use crate::broker::Broker;
 use crate::metrics::{Counter, Rate};
 use crate::partition::{Partition, Role};
@@ -24,6 +24,8 @@ pub(super) enum Input {
     /// Partitions that follow its leader.
     Add(Vec<Arc<Partition>>),
     Remove(Vec<TopicPartition>),
+    /// Partitions that other fetchers of the same leader are to take up.
+    Pass(Vec<Arc<Partition>>),
     TopicId(TopicPartition, Option<TopicId>),
     /// The end of a request.
     Answered(Asked, Result<Bytes, PeerError>),
@@ -183,14 +185,14 @@ impl ReplicaFetcher {
     }
 
     fn take_in(self: &Arc<Self>, broker: &Arc<Broker>, input: Input) {
+        let mut passed = Vec::new();
         let (event, records) = match input {
             Input::Add(partitions) => (self.take_up(broker, partitions), Records::default()),
-            Input::Remove(names) => {
-                let partitions = &mut self.held().partitions;
-                for name in &names {
-                    partitions.remove(name);
-                }
-                (Event::Remove(names), Records::default())
+            Input::Remove(names) => (self.let_go(names), Records::default()),
+            Input::Pass(partitions) => {
+                let names = partitions.iter().map(|partition| partition.name().clone()).collect();
+                passed = partitions;
+                (self.let_go(names), Records::default())
             }
             Input::TopicId(name, id) => (Event::TopicIds(vec![(name, id)]), Records::default()),
             Input::Answered(asked, answer) => self.read_answer(asked, answer),
@@ -201,6 +203,15 @@ impl ReplicaFetcher {
         };
         self.run(broker, event, &records);
         self.rest(broker);
+        pass_on(broker, self.key, passed);
+    }
+
+    fn let_go(&self, names: Vec<TopicPartition>) -> Event {
+        let partitions = &mut self.held().partitions;
+        for name in &names {
+            partitions.remove(name);
+        }
+        Event::Remove(names)
     }
 
     fn read_answer(&self, asked: Asked, answer: Result<Bytes, PeerError>) -> (Event, Records) {

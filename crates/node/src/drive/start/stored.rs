@@ -1,13 +1,41 @@
-//! What the store holds of topics when a broker loads its logs: the configs that are set on them.
+//! What the store holds when a broker loads its logs: the dynamic configs of brokers, and the configs that are set on
+//! topics.
 
 use std::collections::BTreeMap;
 
 use metadata::store::{Blocking, Request, Response, Store};
 use metadata::znode::config::{self, ConfigEntity, Configs};
 use metadata::znode::topic;
-use wire::types::TopicName;
+use wire::types::{BrokerId, TopicName};
 
 use super::StartError;
+use crate::config::dynamic::Level;
+use crate::config::{CurrentConfig, KafkaConfig};
+
+/// The broker's configuration with what the store adds to it. What cannot be in force is told, and stops nothing.
+pub(super) fn with_dynamic(
+    store: &dyn Store,
+    config: &KafkaConfig,
+    id: BrokerId,
+) -> Result<CurrentConfig, StartError> {
+    let calls = Blocking::new(store);
+    let mut current = CurrentConfig::new(config.clone());
+    let levels =
+        [(Level::AllBrokers, ConfigEntity::DefaultBroker), (Level::OneBroker, ConfigEntity::Broker(id))];
+    for (level, entity) in levels {
+        let stored = match calls.pipeline(vec![Request::get(entity.path())]).pop() {
+            Some(Ok(Response::Data { data, .. })) => config::decode(data.as_deref())?,
+            Some(Err(error)) if !error.is_no_node() => return Err(error.into()),
+            _ => continue,
+        };
+        let (with, problems) = current.with(level, &stored);
+        for problem in problems {
+            tracing::error!(entity = %entity.entity_path(), problem, "a stored dynamic config has no effect");
+        }
+        current = with;
+    }
+    Ok(current)
+}
 
 /// The configs of all topics. A topic without a config node is one whose node was removed by hand: it has no overrides.
 pub(super) fn read_configs(store: &dyn Store) -> Result<BTreeMap<TopicName, Configs>, StartError> {
