@@ -9,7 +9,7 @@ use metadata::znode::config::{self, ConfigEntity, Configs};
 use metadata::znode::config_change;
 use wire::types::TopicName;
 
-use super::pipeline::pipeline;
+use super::pipeline::{one, pipeline};
 use super::topics::store_refusal;
 use crate::broker::Broker;
 use crate::refusal::Refusal;
@@ -65,16 +65,14 @@ pub(crate) fn replace(
         config_change::notify(&entity),
     ];
     let then = broker.clone();
-    broker.store().submit(
-        Request::Multi(ops),
-        Box::new(move |outcome| match outcome {
-            Ok(_) => {
-                apply(&then, &topic, &configs);
-                done(Ok(()));
-            }
-            Err(error) => done(Err(store_refusal(&error, &topic))),
-        }),
-    );
+    // Done twice, when a connection is lost, it is the same; one notification more harms nobody.
+    one(broker.store(), Request::Multi(ops), move |outcome| match outcome {
+        Ok(_) => {
+            apply(&then, &topic, &configs);
+            done(Ok(()));
+        }
+        Err(error) => done(Err(store_refusal(&error, &topic))),
+    });
 }
 
 /// What the configs of a topic say of unclean elections; `None`: nothing, so the broker's config holds.

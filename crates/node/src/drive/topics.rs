@@ -7,7 +7,7 @@ use std::sync::Arc;
 use kernel::assignment::{self, AssignmentError, Numbers};
 use kernel::metadata_image::{MetadataImage, TopicImage};
 use kernel::topic_name;
-use metadata::store::{CreateMode, Op, OpError, Request, Response, StoreError, Value};
+use metadata::store::{CreateMode, Op, OpError, Request, Response, Store, StoreError, Value};
 use metadata::znode::config::ConfigEntity;
 use metadata::znode::topic::{self, PartitionAssignment, TopicAssignment};
 use metadata::znode::{config, delete_topics};
@@ -15,6 +15,7 @@ use wire::error_code::ErrorCode;
 use wire::types::{BrokerId, TopicId, TopicName};
 
 use super::image_waits;
+use super::pipeline::one;
 use crate::broker::Broker;
 use crate::refusal::Refusal;
 
@@ -143,26 +144,47 @@ fn topic_id(broker: &Broker) -> Option<TopicId> {
 
 /// Writes the configs and the topic in one transaction. Configs may be left from a topic of that name whose deletion or
 /// creation was cut short elsewhere: they are replaced.
+///
+/// When a connection was lost the transaction is handed in again, so the topic that is there may be this one.
 fn write_new(
     broker: &Arc<Broker>,
     new: NewTopic,
     data: Vec<u8>,
     done: impl FnOnce(Result<(), StoreError>) + Send + 'static,
 ) {
-    let create = Op::create(topic::path(&new.name), data, CreateMode::Persistent);
+    let create = Op::create(topic::path(&new.name), data.clone(), CreateMode::Persistent);
     let (path, configs) = (config_path(&new.name), config::encode(&new.configs));
     let first = vec![Op::create(path.clone(), configs.clone(), CreateMode::Persistent), create.clone()];
     let store = broker.store().clone();
-    broker.store().submit(
-        Request::Multi(first),
-        Box::new(move |outcome| match outcome {
-            Err(StoreError::Multi { index: 0, error: OpError::NodeExists }) => {
-                let second = Request::Multi(vec![Op::set(path, configs, None), create]);
-                store.submit(second, Box::new(move |outcome| done(outcome.map(drop))));
-            }
-            outcome => done(outcome.map(drop)),
-        }),
-    );
+    one(broker.store(), Request::Multi(first), move |outcome| match outcome {
+        Err(StoreError::Multi { index: 0, error: OpError::NodeExists }) => {
+            let second = Request::Multi(vec![Op::set(path, configs, None), create]);
+            let then = store.clone();
+            one(&store, second, move |outcome| match outcome {
+                Err(error) if error.is_node_exists() => read_back(&then, &new.name, data, error, done),
+                outcome => done(outcome.map(drop)),
+            });
+        }
+        outcome => done(outcome.map(drop)),
+    });
+}
+
+/// Whether the topic that is there is the one that was to be written: only an id tells that for sure.
+fn read_back(
+    store: &Arc<dyn Store>,
+    name: &TopicName,
+    written: Vec<u8>,
+    exists: StoreError,
+    done: impl FnOnce(Result<(), StoreError>) + Send + 'static,
+) {
+    one(store, Request::get(topic::path(name)), move |answer| match answer {
+        Ok(Response::Data { data: Some(data), .. }) if data == written && has_id(&data) => done(Ok(())),
+        _ => done(Err(exists)),
+    });
+}
+
+fn has_id(data: &[u8]) -> bool {
+    TopicAssignment::decode(Some(data)).is_ok_and(|topic| topic.topic_id.is_some())
 }
 
 fn wait_for_leaders(
@@ -203,7 +225,8 @@ pub(crate) fn add_partitions(
 }
 
 /// Reads the topic's znode, adds the partitions, and writes it unless it has changed meanwhile; tells how many
-/// partitions there are now. Everything else in the znode stays: the id (KAFKA-14190), a reassignment under way.
+/// partitions there are now. Everything else in the znode stays: the id (KAFKA-14190), a reassignment under way, and
+/// partitions that somebody else has added since the request was checked.
 fn extend(
     broker: &Arc<Broker>,
     name: TopicName,
@@ -212,38 +235,63 @@ fn extend(
     done: impl FnOnce(Result<usize, Refusal>) + Send + 'static,
 ) {
     let then = broker.clone();
-    broker.store().submit(
-        Request::get(topic::path(&name)),
-        Box::new(move |answer| {
-            let (data, version) = match answer {
-                Ok(Response::Data { data, stat }) => (data, stat.version),
-                Ok(_) => return done(Err(Refusal::code(ErrorCode::UnknownServerError))),
-                Err(error) => return done(Err(store_refusal(&error, &name))),
-            };
-            let mut whole = match TopicAssignment::decode(data.as_deref()) {
-                Ok(whole) => whole,
-                Err(error) => {
-                    tracing::error!(topic = %name, %error, "partitions cannot be added to a topic that cannot be read");
-                    return done(Err(Refusal::code(ErrorCode::UnknownServerError)));
-                }
-            };
-            let new = added.iter().map(|(index, replicas)| (*index, PartitionAssignment::of(replicas.clone())));
-            whole.partitions.extend(new);
-            let count = whole.partitions.len();
-            let set = Request::set(topic::path(&name), whole.encode(), Some(version));
-            let store = then.store().clone();
-            store.submit(
-                set,
-                Box::new(move |outcome| match outcome {
-                    Ok(_) => done(Ok(count)),
-                    Err(StoreError::Op(OpError::BadVersion)) if tries > 1 => {
-                        extend(&then, name, added, tries - 1, done);
-                    }
-                    Err(error) => done(Err(store_refusal(&error, &name))),
-                }),
-            );
-        }),
-    );
+    one(broker.store(), Request::get(topic::path(&name)), move |answer| {
+        let (data, version) = match answer {
+            Ok(Response::Data { data, stat }) => (data, stat.version),
+            Ok(_) => return done(Err(Refusal::code(ErrorCode::UnknownServerError))),
+            Err(error) => return done(Err(store_refusal(&error, &name))),
+        };
+        let whole = match TopicAssignment::decode(data.as_deref()) {
+            Ok(whole) => whole,
+            Err(error) => {
+                tracing::error!(topic = %name, %error, "partitions cannot be added to a topic that cannot be read");
+                return done(Err(Refusal::code(ErrorCode::UnknownServerError)));
+            }
+        };
+        let whole = match grown(whole, &added) {
+            Growth::Wanted(whole) => whole,
+            Growth::Done(count) => return done(Ok(count)),
+            Growth::Refused(refusal) => return done(Err(refusal)),
+        };
+        let count = whole.partitions.len();
+        let set = Request::set(topic::path(&name), whole.encode(), Some(version));
+        let store = then.store().clone();
+        one(&store, set, move |outcome| match outcome {
+            Ok(_) => done(Ok(count)),
+            // Somebody else wrote, or this did, and its answer was lost with the connection.
+            Err(StoreError::Op(OpError::BadVersion)) if tries > 1 => {
+                extend(&then, name, added, tries - 1, done);
+            }
+            Err(error) => done(Err(store_refusal(&error, &name))),
+        });
+    });
+}
+
+/// What is to be done about a topic that is to grow.
+enum Growth {
+    /// To be written.
+    Wanted(TopicAssignment),
+    /// All is there, as it was wanted: so many partitions.
+    Done(usize),
+    /// Others were added meanwhile.
+    Refused(Refusal),
+}
+
+fn grown(mut whole: TopicAssignment, added: &BTreeMap<i32, Vec<BrokerId>>) -> Growth {
+    let count = whole.partitions.len();
+    let is_there = |(index, replicas): (&i32, &Vec<BrokerId>)| {
+        whole.partitions.get(index).is_some_and(|it| it.replicas == *replicas)
+    };
+    if added.iter().all(is_there) {
+        return Growth::Done(count);
+    }
+    if added.keys().any(|index| whole.partitions.contains_key(index)) {
+        let text = format!("Topic has {count} partitions by now: others were added at the same time.");
+        return Growth::Refused(Refusal::new(ErrorCode::InvalidPartitions, text));
+    }
+    let new = added.iter().map(|(index, replicas)| (*index, PartitionAssignment::of(replicas.clone())));
+    whole.partitions.extend(new);
+    Growth::Wanted(whole)
 }
 
 /// Marks a topic for deletion and waits up to `timeout_ms` until no client of this broker sees it any more, and until its
@@ -257,24 +305,20 @@ pub(crate) fn delete(
     let then = broker.clone();
     let name = name.clone();
     let mark = Op::create(delete_topics::path(&name), Value::NULL, CreateMode::Persistent);
-    broker.store().submit(
-        Request::Write(mark),
-        Box::new(move |outcome| match outcome {
-            // A mark that is there already belongs to a deletion that is under way: it is waited for.
-            Ok(_) | Err(StoreError::Op(OpError::NodeExists)) => {
-                let of = Arc::downgrade(&then);
-                let is_gone = move |image: &MetadataImage| {
-                    let is_deleting =
-                        of.upgrade().is_some_and(|broker| broker.controller().is_deleting(&name));
-                    image.topic(name.as_str()).is_none() && !is_deleting
-                };
-                image_waits::wait(&then, i64::from(timeout_ms), is_gone, move |in_time| {
-                    done(if in_time { Ok(()) } else { Err(Refusal::timed_out()) });
-                });
-            }
-            Err(error) => done(Err(store_refusal(&error, &name))),
-        }),
-    );
+    one(broker.store(), Request::Write(mark), move |outcome| match outcome {
+        // A mark that is there already belongs to a deletion that is under way: it is waited for.
+        Ok(_) | Err(StoreError::Op(OpError::NodeExists)) => {
+            let of = Arc::downgrade(&then);
+            let is_gone = move |image: &MetadataImage| {
+                let is_deleting = of.upgrade().is_some_and(|broker| broker.controller().is_deleting(&name));
+                image.topic(name.as_str()).is_none() && !is_deleting
+            };
+            image_waits::wait(&then, i64::from(timeout_ms), is_gone, move |in_time| {
+                done(if in_time { Ok(()) } else { Err(Refusal::timed_out()) });
+            });
+        }
+        Err(error) => done(Err(store_refusal(&error, &name))),
+    });
 }
 
 fn config_path(topic: &TopicName) -> String {

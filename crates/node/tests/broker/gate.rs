@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use metadata::store::{Done, Request, SessionId, Store};
+use metadata::store::{Done, Request, SessionId, Store, StoreError};
 
 use crate::harness::PATIENCE;
 
@@ -12,6 +12,16 @@ pub(crate) struct Gate<S> {
     store: S,
     held: Mutex<Option<Vec<(Request, Done)>>>,
     answer: Arc<Mutex<HeldAnswer>>,
+    lost: Mutex<Option<Lost>>,
+}
+
+/// What becomes of a write whose answer is lost with the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lost {
+    /// It was lost too.
+    Undone,
+    /// It was done.
+    Done,
 }
 
 /// The answer to one request, which is given but not told.
@@ -25,7 +35,17 @@ enum HeldAnswer {
 
 impl<S: Store> Gate<S> {
     pub(crate) fn before(store: S) -> Self {
-        Self { store, held: Mutex::new(None), answer: Arc::default() }
+        Self { store, held: Mutex::new(None), answer: Arc::default(), lost: Mutex::new(None) }
+    }
+
+    /// The next write loses its answer with the connection.
+    pub(crate) fn lose_a_write(&self, lost: Lost) {
+        *self.lost.lock().unwrap() = Some(lost);
+    }
+
+    /// Whether that has come to pass.
+    pub(crate) fn has_lost(&self) -> bool {
+        self.lost.lock().unwrap().is_none()
     }
 
     /// Holds what comes from now on.
@@ -91,6 +111,17 @@ impl<S: Store> Gate<S> {
 
 impl<S: Store> Store for Gate<S> {
     fn submit(&self, request: Request, done: Done) {
+        let is_write =
+            !matches!(request, Request::Get { .. } | Request::Children { .. } | Request::Exists { .. });
+        // Not within the `if`: the lock would be held while the answer is told.
+        let lost = self.lost.lock().unwrap().take_if(|_| is_write);
+        if let Some(lost) = lost {
+            let answer = move || done(Err(StoreError::ConnectionLoss));
+            return match lost {
+                Lost::Undone => answer(),
+                Lost::Done => self.store.submit(request, Box::new(move |_| answer())),
+            };
+        }
         let wanted = matches!(*self.answer.lock().unwrap(), HeldAnswer::Wanted);
         if wanted {
             let answer = self.answer.clone();

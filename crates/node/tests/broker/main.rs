@@ -25,6 +25,7 @@ mod fetchers;
 mod follower_fetch;
 mod gate;
 mod harness;
+mod lost_answers;
 mod pair;
 mod peers;
 mod producer_ids;
