@@ -67,8 +67,9 @@ impl Group {
         self.rename(&member_id, &old, out);
         self.restore(&old, &before);
         self.restart_session(now, &old);
-        if self.state == State::CompletingRebalance {
-            // The leader has been told of the one that is gone again.
+        // Somebody has been told of the one that is gone again: the leader, or the log by a record that is on its way.
+        let is_told = self.in_flight.values().any(|it| matches!(it, InFlight::Replacement(_)));
+        if is_told || self.state == State::CompletingRebalance {
             self.begin_rebalance(now, Reason::InstanceReplaced(old), out);
         }
     }

@@ -293,3 +293,15 @@ fn a_description_shows_metadata_and_assignments_of_a_stable_group_only() {
     assert_eq!(bench.group.overview().protocol_type, CONSUMER);
     assert_eq!(DescribedGroup::absent().state, State::Dead);
 }
+
+#[test]
+fn nothing_of_a_stable_group_expires_whose_subscriptions_cannot_be_read() {
+    let mut bench = bench();
+    bench.commit_one("", None, -1, 5);
+    bench.join(JoinRequest { protocols: vec![protocol("range", b"?")], ..joining("a") });
+    bench.wait(3_000);
+    bench.assign(&["a"], 1);
+    bench.now_ms += 2 * RETENTION_MS;
+    bench.group.expire_offsets(bench.now(), &mut Vec::new());
+    assert_eq!(bench.offset("t", 0), 5);
+}

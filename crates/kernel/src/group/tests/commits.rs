@@ -182,3 +182,13 @@ fn a_commit_with_a_retention_is_written_with_its_expiry() {
     bench.commit_one("", None, -1, 1);
     assert_eq!(bench.log[1].1.records[0].1.as_ref().unwrap()[..2], [0, 3]);
 }
+
+#[test]
+fn a_negative_offset_is_stored_like_any_other() {
+    let mut bench = Bench::new();
+    assert_eq!(bench.commit_one("", None, -1, -5), 0);
+    assert_eq!(
+        (bench.offset("t", 0), bench.reloaded()[0].offsets.clone()),
+        (-5, bench.group.offsets.clone())
+    );
+}

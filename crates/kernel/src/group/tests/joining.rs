@@ -312,3 +312,23 @@ fn a_group_that_was_empty_and_is_joined_again_waits_the_delay_once() {
     bench.wait(1_000);
     assert_eq!((bench.joined(b).generation, bench.joined(b).members.len()), (3, 2));
 }
+
+#[test]
+fn joining_again_unchanged_is_no_sign_of_life_and_changes_no_timeout() {
+    let mut bench = Bench::new();
+    bench.stable(&["a", "b"]);
+    bench.wait(5_000);
+    bench.heartbeat("a", None, 1);
+    let b = bench.join(JoinRequest { session_timeout_ms: 60_000, ..rejoining("b") });
+    assert_eq!(code(&bench, b), 0);
+    bench.wait(5_000);
+    assert_eq!(bench.heartbeat("b", None, 1), 25);
+}
+
+#[test]
+fn an_id_that_was_given_out_does_not_come_back_as_an_instance() {
+    let mut bench = Bench::new();
+    bench.join(JoinRequest { requires_known_member_id: true, ..joining("a") });
+    let a = bench.join(JoinRequest { member_id: Str::from("a"), ..instance("i", "unused") });
+    assert_eq!((code(&bench, a), bench.group.len()), (25, 0));
+}

@@ -205,3 +205,30 @@ fn an_instance_id_that_is_not_known_is_an_unknown_member() {
     let mut bench = stable();
     assert_eq!(bench.heartbeat("L1", Some("i9"), 1), 25);
 }
+
+#[test]
+fn another_subscription_of_a_restarted_member_makes_no_rebalance() {
+    let mut bench = stable();
+    let m2 = bench.join(JoinRequest {
+        protocols: vec![protocol("range", &subscription(&["u"]))],
+        ..instance("i2", "M2")
+    });
+    assert_eq!((bench.joined(m2).error.code(), bench.joined(m2).generation), (0, 1));
+    assert_eq!(bench.heartbeat("L1", Some("i1"), 1), 0);
+    let stored = &bench.reloaded()[0].members[&Str::from("M2")];
+    assert_eq!(stored.metadata("range"), Bytes::from(subscription(&["u"])));
+}
+
+#[test]
+fn a_replacement_that_fails_while_a_later_record_tells_of_it_makes_a_rebalance() {
+    let mut bench = stable();
+    bench.holds_appends = true;
+    let l2 = bench.join(instance("i1", "L2"));
+    let m2 = bench.join(instance("i2", "M2"));
+    bench.end_append(ErrorCode::NotEnoughReplicas);
+    bench.end_append(ErrorCode::None);
+    assert_eq!((bench.joined(l2).error.code(), bench.joined(m2).error.code()), (15, 0));
+    assert!(bench.reloaded()[0].members.contains_key("L2"), "what the log says is not what is live");
+    assert_eq!(bench.heartbeat("M2", Some("i2"), 1), 27);
+    assert_eq!(bench.heartbeat("L1", Some("i1"), 1), 27);
+}

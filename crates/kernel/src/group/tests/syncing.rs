@@ -197,3 +197,40 @@ fn unloading_answers_everybody_that_the_coordinator_is_another() {
     assert!(bench.is_forgotten && bench.open.is_empty());
     assert_eq!(bench.group.deadline(), None);
 }
+
+#[test]
+fn a_member_that_waits_for_its_assignment_longer_than_its_session_stays() {
+    let mut bench = completing();
+    let b = bench.sync("b", 1, &[]);
+    for _ in 0..6 {
+        bench.wait(5_000);
+        assert_eq!(bench.heartbeat("a", None, 1), 0);
+    }
+    assert!(bench.is_parked(b));
+    bench.sync("a", 1, &[("b", "y")]);
+    assert_eq!(bench.synced(b), (0, "y".to_owned()));
+    bench.wait(i64::from(SESSION_MS) - 1);
+    assert_eq!(bench.heartbeat("b", None, 1), 0, "a whole session since the answer");
+}
+
+#[test]
+fn several_that_leave_are_answered_each_in_the_order_of_the_request() {
+    let mut bench = completing();
+    let request = bench.request();
+    let leaving = |id| LeavingMember { member_id: Str::from(id), instance_id: None };
+    bench.step(Event::Leave(request, vec![leaving("stranger"), leaving("b"), leaving("a"), leaving("b")]));
+    let codes = [ErrorCode::UnknownMemberId, ErrorCode::None, ErrorCode::None, ErrorCode::UnknownMemberId];
+    assert_eq!(bench.answers[&request], Answer::Leave(Ok(codes.to_vec())));
+    assert_eq!(bench.group.state, State::Empty);
+}
+
+#[test]
+fn a_group_whose_becoming_empty_cannot_be_stored_is_empty_all_the_same_and_says_so() {
+    let mut bench = Bench::new();
+    bench.stable(&["a"]);
+    bench.holds_appends = true;
+    bench.leave("a", None);
+    let told = bench.end_append(ErrorCode::NotEnoughReplicas);
+    assert!(matches!(told[..], [Command::Note(Note::AppendFailed { .. })]), "{told:?}");
+    assert_eq!((bench.group.state, bench.group.generation), (State::Empty, 2));
+}
