@@ -14,6 +14,10 @@ use super::{
 /// send heartbeats (KAFKA-7610).
 pub(super) const NEW_MEMBER_JOIN_TIMEOUT_MS: i64 = 300_000;
 
+/// So many member ids may be on their way at once: given out, and not come back. One that is not used is forgotten after
+/// its session timeout only, which may be half an hour.
+pub(super) const MAX_PENDING_MEMBERS: usize = 10_000;
+
 impl Group {
     pub(super) fn join(&mut self, now: Now, request: RequestId, join: &JoinRequest, out: &mut Vec<Command>) {
         let id = &join.member_id;
@@ -61,13 +65,16 @@ impl Group {
                 Some(old) => self.replace_static_member(now, request, &old, join, out),
                 None => self.add_and_rebalance(now, fresh, request, join, out),
             },
-            None if join.requires_known_member_id => {
+            None if !join.requires_known_member_id => self.add_and_rebalance(now, fresh, request, join, out),
+            None if self.pending_members.len() >= MAX_PENDING_MEMBERS => {
+                refuse(request, ErrorCode::CoordinatorNotAvailable, Str::EMPTY, out);
+            }
+            None => {
                 let at_ms = now.mono_ms.saturating_add(i64::from(join.session_timeout_ms));
                 self.timers.set(Timer::PendingMember(fresh.clone()), at_ms);
                 self.pending_members.insert(fresh.clone());
                 refuse(request, ErrorCode::MemberIdRequired, fresh, out);
             }
-            None => self.add_and_rebalance(now, fresh, request, join, out),
         }
     }
 

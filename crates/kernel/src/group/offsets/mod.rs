@@ -157,7 +157,7 @@ impl Group {
     }
 
     /// All committed offsets, in order.
-    pub fn committed(&self) -> impl Iterator<Item = (&TopicPartition, &Committed)> {
+    pub fn committed(&self) -> impl ExactSizeIterator<Item = (&TopicPartition, &Committed)> {
         self.offsets.committed.iter()
     }
 

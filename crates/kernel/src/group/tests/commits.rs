@@ -110,6 +110,19 @@ fn of_two_commits_in_flight_the_later_in_the_log_counts() {
 }
 
 #[test]
+fn an_offset_is_unstable_until_the_last_commit_of_it_has_ended() {
+    let mut bench = Bench::new();
+    bench.holds_appends = true;
+    bench.commit(commit_of("", -1, &[("t", 0, 1)]));
+    bench.commit(commit_of("", -1, &[("t", 0, 2)]));
+    bench.end_append(ErrorCode::None);
+    assert_eq!((bench.offset("t", 0), bench.is_unstable("t", 0)), (1, true));
+    bench.end_append(ErrorCode::None);
+    assert_eq!((bench.offset("t", 0), bench.is_unstable("t", 0)), (2, false));
+    assert_eq!(bench.group.committed().len(), 1);
+}
+
+#[test]
 fn a_commit_is_a_sign_of_life_of_its_member() {
     let mut bench = Bench::new();
     bench.stable(&["a"]);

@@ -43,3 +43,25 @@ fn members_that_have_gone_leave_nothing_behind() {
     assert_eq!((group.supported_protocols.len(), group.static_members.len()), (0, 0));
     assert_eq!(group.in_flight, BTreeMap::new());
 }
+
+#[test]
+fn no_more_member_ids_are_on_their_way_than_the_limit() {
+    let mut bench = Bench::new();
+    let mut ask = |id: String| {
+        let request = bench.request();
+        let join = JoinRequest { requires_known_member_id: true, ..joining(&id) };
+        let mut out = Vec::new();
+        bench.group.step(bench.now(), Event::Join(request, join), &mut out);
+        bench.obey(&out);
+        bench.joined(request).error.code()
+    };
+    for id in 0..join::MAX_PENDING_MEMBERS {
+        assert_eq!(ask(format!("m{id}")), 79);
+    }
+    assert_eq!(ask("one too many".to_owned()), 15);
+    assert_eq!(bench.group.pending_members.len(), join::MAX_PENDING_MEMBERS);
+    bench.wait(i64::from(SESSION_MS));
+    assert!(bench.group.pending_members.is_empty());
+    bench.join(joining("a"));
+    assert_eq!(bench.group.len(), 1);
+}
