@@ -11,7 +11,9 @@ use clap::error::ErrorKind;
 
 use crate::error::VerbError;
 use crate::verbs::{
-    configs, console_consumer, console_producer, dev, dump_log, explain, metadata, server, topics,
+    api_versions, cluster, configs, console_consumer, console_producer, consumer_groups, delete_records, dev,
+    dump_log, explain, get_offsets, leader_election, log_dirs, metadata, server, topics, verifiable_consumer,
+    verifiable_producer,
 };
 
 /// A broker of Apache Kafka's protocol, and its tools
@@ -36,6 +38,24 @@ enum Verb {
     ConsoleProducer(Box<console_producer::ConsoleProducerOptions>),
     /// Print the records of a topic (kafka-console-consumer)
     ConsoleConsumer(Box<console_consumer::ConsoleConsumerOptions>),
+    /// List, describe, delete and reset groups of consumers (kafka-consumer-groups)
+    ConsumerGroups(Box<consumer_groups::ConsumerGroupsOptions>),
+    /// Print where partitions begin and end (kafka-get-offsets)
+    GetOffsets(Box<get_offsets::GetOffsetsOptions>),
+    /// Delete records below an offset (kafka-delete-records)
+    DeleteRecords(Box<delete_records::DeleteRecordsOptions>),
+    /// Elect leaders (kafka-leader-election)
+    LeaderElection(Box<leader_election::LeaderElectionOptions>),
+    /// Print what lies in log directories (kafka-log-dirs)
+    LogDirs(Box<log_dirs::LogDirsOptions>),
+    /// Print which requests brokers serve (kafka-broker-api-versions)
+    ApiVersions(Box<api_versions::ApiVersionsOptions>),
+    /// Print the id of the cluster (kafka-cluster)
+    Cluster(Box<cluster::ClusterOptions>),
+    /// Produce numbers and tell of each in JSON (kafka-verifiable-producer)
+    VerifiableProducer(Box<verifiable_producer::VerifiableProducerOptions>),
+    /// Read in a group and tell of all that happens in JSON (kafka-verifiable-consumer)
+    VerifiableConsumer(Box<verifiable_consumer::VerifiableConsumerOptions>),
     /// Print what the files of a partition hold (kafka-dump-log)
     DumpLog(dump_log::DumpLogOptions),
     /// Tell why a partition is as it is, and what happened to it
@@ -74,6 +94,15 @@ fn run(verb: Verb) -> (&'static str, Result<(), VerbError>) {
         Verb::Configs(options) => ("config command ", configs::run(&options)),
         Verb::ConsoleProducer(options) => ("console-producer", console_producer::run(&options)),
         Verb::ConsoleConsumer(options) => ("console-consumer", console_consumer::run(&options)),
+        Verb::ConsumerGroups(options) => ("consumer group command ", consumer_groups::run(&options)),
+        Verb::GetOffsets(options) => ("get-offsets", get_offsets::run(&options)),
+        Verb::DeleteRecords(options) => ("delete-records", delete_records::run(&options)),
+        Verb::LeaderElection(options) => ("leader-election", leader_election::run(&options)),
+        Verb::LogDirs(options) => ("log-dirs", log_dirs::run(&options)),
+        Verb::ApiVersions(options) => ("api-versions", api_versions::run(&options)),
+        Verb::Cluster(options) => ("cluster", cluster::run(&options)),
+        Verb::VerifiableProducer(options) => ("verifiable-producer", verifiable_producer::run(&options)),
+        Verb::VerifiableConsumer(options) => ("verifiable-consumer", verifiable_consumer::run(&options)),
         Verb::DumpLog(options) => ("dump-log", dump_log::run(&options)),
         Verb::Explain(options) => ("explain", explain::run(&options)),
         Verb::Metadata(options) => ("metadata command ", metadata::run(&options)),
@@ -117,6 +146,19 @@ mod tests {
             "blumfeld console-consumer --topic t --from-beginning --max-messages 1 --timeout-ms 100 \
              --property print.key=true --isolation-level read_committed",
             "blumfeld console-consumer --topic t --partition 0 --offset earliest",
+            "blumfeld get-offsets --bootstrap-server a:1 --topic t --time -1 --partitions 0,1",
+            "blumfeld get-offsets --topic-partitions t:1,u:0-3 --time earliest --exclude-internal-topics",
+            "blumfeld delete-records --bootstrap-server a:1 --offset-json-file f",
+            "blumfeld leader-election --bootstrap-server a:1 --election-type preferred --all-topic-partitions",
+            "blumfeld leader-election --election-type unclean --topic t --partition 0 --admin.config f",
+            "blumfeld log-dirs --describe --bootstrap-server a:1 --broker-list 0,1 --topic-list t,u",
+            "blumfeld api-versions --bootstrap-server a:1",
+            "blumfeld cluster cluster-id --bootstrap-server a:1",
+            "blumfeld cluster unregister --bootstrap-server a:1 --id 0",
+            "blumfeld consumer-groups --bootstrap-server a:1 --describe --all-groups --members --verbose",
+            "blumfeld console-consumer --bootstrap-server a:1 --include a.* --group g --from-beginning",
+            "blumfeld verifiable-producer --bootstrap-server a:1 --topic t --max-messages 3 --throughput -1 --acks -1",
+            "blumfeld verifiable-consumer --broker-list a:1 --topic t --group-id g --reset-policy latest --verbose",
             "blumfeld explain my-topic-3 --http 127.0.0.1:9644,127.0.0.1:9645 --json",
             "blumfeld metadata export --data-dir d --file f",
             "blumfeld metadata import --config server.properties --file f",

@@ -7,6 +7,7 @@ mod allocator;
 mod cli;
 mod cluster;
 mod error;
+mod group;
 mod logging;
 mod output;
 mod verbs;

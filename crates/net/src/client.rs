@@ -167,6 +167,11 @@ impl Client {
         self.versions.get(&api_key.code()).cloned()
     }
 
+    /// All keys that the broker serves and their versions, after [`negotiate`](Self::negotiate).
+    pub fn all_versions(&self) -> &BTreeMap<i16, RangeInclusive<i16>> {
+        &self.versions
+    }
+
     /// The highest version that both sides know.
     ///
     /// # Errors

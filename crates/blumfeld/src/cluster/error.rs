@@ -72,14 +72,56 @@ impl ClusterError {
         Self::Refused { what: what.into(), code, message: message.trim_end_matches('.').to_owned() }
     }
 
+    /// The failure as Kafka's tools show it; see [`java_text`].
+    pub(crate) fn java_text(&self) -> String {
+        match self {
+            Self::Refused { code, .. } => java_text(*code, None),
+            Self::TimedOut { .. } => {
+                let class = java_class(ErrorCode::RequestTimedOut);
+                format!("{class}: {self}")
+            }
+            other => other.to_string(),
+        }
+    }
+
     /// Whether the broker refused with this code.
     pub(crate) fn is(&self, code: ErrorCode) -> bool {
         matches!(self, Self::Refused { code: refused, .. } if *refused == code.code())
     }
 }
 
+/// The failure as Kafka's tools show it: the class of the client in Java, and the text. Scripts look for both.
+pub(crate) fn java_text(code: i16, message: Option<&str>) -> String {
+    let error = ErrorCode::from_code(code).unwrap_or(ErrorCode::UnknownServerError);
+    let text = message.filter(|text| !text.is_empty()).unwrap_or_else(|| error.message());
+    format!("{}: {text}", java_class(error))
+}
+
+/// The class of the client in Java for an error: its name in camel case.
+pub(crate) fn java_class(error: ErrorCode) -> String {
+    let name: String = error
+        .name()
+        .split('_')
+        .filter(|word| *word != "EXCEPTION")
+        .map(|word| match word.split_at_checked(1) {
+            Some((first, rest)) => format!("{first}{}", rest.to_ascii_lowercase()),
+            None => String::new(),
+        })
+        .collect();
+    match error {
+        ErrorCode::RequestTimedOut => "org.apache.kafka.common.errors.TimeoutException".to_owned(),
+        ErrorCode::MessageTooLarge => "org.apache.kafka.common.errors.RecordTooLargeException".to_owned(),
+        ErrorCode::RecordListTooLarge => {
+            "org.apache.kafka.common.errors.RecordBatchTooLargeException".to_owned()
+        }
+        ErrorCode::NonEmptyGroup => "org.apache.kafka.common.errors.GroupNotEmptyException".to_owned(),
+        ErrorCode::KafkaStorageError => "org.apache.kafka.common.errors.KafkaStorageException".to_owned(),
+        _ => format!("org.apache.kafka.common.errors.{name}Exception"),
+    }
+}
+
 /// Whether the same request may succeed over a new connection, or at another broker.
-pub(super) fn is_transient(error: &ClientError) -> bool {
+pub(crate) fn is_transient(error: &ClientError) -> bool {
     matches!(
         error,
         ClientError::Connect { .. }
@@ -91,6 +133,25 @@ pub(super) fn is_transient(error: &ClientError) -> bool {
 }
 
 /// Whether a code says that the same request may succeed later, or at another broker.
-pub(super) fn is_retriable(code: i16) -> bool {
+pub(crate) fn is_retriable(code: i16) -> bool {
     ErrorCode::from_code(code).is_some_and(ErrorCode::is_retriable)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_is_shown_by_the_class_of_the_java_client() {
+        for (code, class) in [
+            (ErrorCode::OffsetOutOfRange, "OffsetOutOfRangeException"),
+            (ErrorCode::UnknownTopicOrPartition, "UnknownTopicOrPartitionException"),
+            (ErrorCode::InvalidTopicException, "InvalidTopicException"),
+            (ErrorCode::RequestTimedOut, "TimeoutException"),
+        ] {
+            assert_eq!(java_class(code), format!("org.apache.kafka.common.errors.{class}"));
+        }
+        let text = java_text(ErrorCode::PolicyViolation.code(), Some("no"));
+        assert_eq!(text, "org.apache.kafka.common.errors.PolicyViolationException: no");
+    }
 }

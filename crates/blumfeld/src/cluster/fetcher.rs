@@ -3,7 +3,7 @@
 //! It follows leaders as they move, starts anew where `auto.offset.reset` says when an offset has gone, and
 //! leaves out what a reader of committed data must not see.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -15,10 +15,13 @@ use wire::error_code::ErrorCode;
 use wire::messages::fetch_request::{FetchPartition, FetchTopic};
 use wire::messages::fetch_response::PartitionData;
 use wire::messages::{FetchRequest, FetchResponse};
-use wire::types::{Offset, TopicId};
+use wire::types::{Offset, TopicId, TopicName, TopicPartition};
 
-use super::offsets::{Isolation, Leaders, Place, leaders};
+use super::leaders::by_topic;
+use super::offsets::{Isolation, Place};
+use super::settings::{ClientProperties, invalid};
 use super::{Cluster, ClusterError, Topics, error_name, is_retriable, is_transient};
+use crate::error::VerbError;
 
 /// The version from which topics are named by id (KIP-516).
 const TOPIC_ID_VERSION: i16 = 13;
@@ -42,11 +45,40 @@ pub(crate) struct FetchSettings {
     pub(crate) check_crcs: bool,
 }
 
+impl FetchSettings {
+    /// Takes what concerns fetches. `reset` is the default of `auto.offset.reset`.
+    ///
+    /// # Errors
+    /// If a value cannot be used.
+    pub(crate) fn take(properties: &mut ClientProperties, reset: &str) -> Result<Self, VerbError> {
+        let isolation = properties.take("isolation.level").unwrap_or_else(|| "read_uncommitted".to_owned());
+        let isolation = match isolation.trim() {
+            "read_uncommitted" => Isolation::ReadUncommitted,
+            "read_committed" => Isolation::ReadCommitted,
+            _ => return Err(invalid("isolation.level", &isolation)),
+        };
+        let reset = properties.take("auto.offset.reset").unwrap_or_else(|| reset.to_owned());
+        let reset = match reset.trim() {
+            "none" => None,
+            name => Some(Place::of_name(name).ok_or_else(|| invalid("auto.offset.reset", &reset))?),
+        };
+        Ok(Self {
+            isolation,
+            reset,
+            min_bytes: properties.take_as("fetch.min.bytes", 1)?,
+            max_bytes: properties.take_as("fetch.max.bytes", 50 << 20)?,
+            max_wait: properties.take_millis("fetch.max.wait.ms", Duration::from_millis(500))?,
+            max_partition_bytes: properties.take_as("max.partition.fetch.bytes", 1 << 20)?,
+            check_crcs: properties.take_flag("check.crcs", true),
+        })
+    }
+}
+
 /// A record, and where it was.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fetched {
     /// The partition.
-    pub(crate) partition: i32,
+    pub(crate) partition: TopicPartition,
     /// What the timestamp means.
     pub(crate) timestamp_type: TimestampType,
     /// The record.
@@ -60,14 +92,15 @@ type Answer = (i32, Option<Client>, Result<FetchResponse, ClientError>);
 #[derive(Debug)]
 pub(crate) struct Fetcher {
     cluster: Cluster,
-    topic: String,
-    topic_id: TopicId,
+    /// The ids of the topics, as far as they are known.
+    ids: BTreeMap<TopicName, TopicId>,
     settings: FetchSettings,
-    leaders: Leaders,
+    /// The leaders of the partitions; -1 where there is none.
+    leaders: BTreeMap<TopicPartition, i32>,
     /// The next offset by partition.
-    positions: BTreeMap<i32, Offset>,
+    positions: BTreeMap<TopicPartition, Offset>,
     /// In which order partitions are asked for; the first one moves back each time.
-    order: VecDeque<i32>,
+    order: VecDeque<TopicPartition>,
     tasks: JoinSet<Answer>,
     /// Leaders with a fetch under way.
     busy: Vec<i32>,
@@ -75,26 +108,34 @@ pub(crate) struct Fetcher {
 }
 
 impl Fetcher {
-    /// A reader of `topic` from `positions` on.
+    /// A reader of partitions from `positions` on.
     pub(crate) fn new(
         cluster: Cluster,
-        topic: &str,
         settings: FetchSettings,
-        positions: BTreeMap<i32, Offset>,
+        positions: BTreeMap<TopicPartition, Offset>,
     ) -> Self {
-        let order = positions.keys().copied().collect();
+        let order = positions.keys().cloned().collect();
         Self {
             cluster,
-            topic: topic.to_owned(),
-            topic_id: TopicId::ZERO,
+            ids: BTreeMap::new(),
             settings,
-            leaders: Leaders::new(),
+            leaders: BTreeMap::new(),
             positions,
             order,
             tasks: JoinSet::new(),
             busy: Vec::new(),
             stale: true,
         }
+    }
+
+    /// The next offset of each partition, behind what [`next`](Self::next) gave.
+    pub(crate) fn positions(&self) -> &BTreeMap<TopicPartition, Offset> {
+        &self.positions
+    }
+
+    /// Gives the cluster back; what is under way is dropped.
+    pub(crate) fn into_cluster(self) -> Cluster {
+        self.cluster
     }
 
     /// The next records, some or none, in the order of their partition; blocks at most `fetch.max.wait.ms` when
@@ -131,25 +172,34 @@ impl Fetcher {
     }
 
     async fn refresh(&mut self) -> Result<(), ClusterError> {
-        let metadata = self.cluster.metadata(Topics::Named { name: &self.topic, create: false }).await?;
-        if let Some(topic) = metadata.topics.first()
-            && topic.error_code == 0
-        {
-            self.leaders = leaders(topic);
-            self.topic_id = topic.topic_id;
-            self.stale = false;
+        let names: BTreeSet<TopicName> = self.positions.keys().map(|it| it.topic.clone()).collect();
+        let names: Vec<&str> = names.iter().map(TopicName::as_str).collect();
+        let metadata = self.cluster.metadata(Topics::Several(&names)).await?;
+        let mut all = true;
+        for topic in &metadata.topics {
+            let Some(name) = topic.name.as_deref().map(TopicName::from) else { continue };
+            all &= topic.error_code == 0;
+            if topic.error_code != 0 {
+                continue;
+            }
+            for partition in &topic.partitions {
+                let at = TopicPartition { topic: name.clone(), partition: partition.partition_index };
+                self.leaders.insert(at, partition.leader_id);
+            }
+            self.ids.insert(name, topic.topic_id);
         }
+        self.stale = !all;
         Ok(())
     }
 
     /// Sends a fetch to each leader that has none under way.
     async fn start_fetches(&mut self) -> Result<(), ClusterError> {
         self.order.rotate_left(usize::from(self.order.len() > 1));
-        let mut by_leader: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
+        let mut by_leader: BTreeMap<i32, Vec<TopicPartition>> = BTreeMap::new();
         for partition in &self.order {
             let leader = self.leaders.get(partition).copied().filter(|leader| *leader >= 0);
             if let Some(leader) = leader.filter(|leader| !self.busy.contains(leader)) {
-                by_leader.entry(leader).or_default().push(*partition);
+                by_leader.entry(leader).or_default().push(partition.clone());
             }
         }
         for (leader, partitions) in by_leader {
@@ -167,7 +217,7 @@ impl Fetcher {
             };
             client.set_timeout(self.cluster.settings().request_timeout + self.settings.max_wait);
             let request = self.request(&partitions);
-            let by_name = self.topic_id.is_zero();
+            let by_name = request.topics.iter().any(|topic| topic.topic_id.is_zero());
             self.busy.push(leader);
             self.tasks.spawn(async move {
                 let answer = fetch(&mut client, &request, by_name).await;
@@ -178,44 +228,51 @@ impl Fetcher {
         Ok(())
     }
 
-    fn request(&self, partitions: &[i32]) -> FetchRequest {
-        let partition = |partition: &i32| {
-            Some(FetchPartition {
-                partition: *partition,
-                fetch_offset: self.positions.get(partition)?.0,
-                partition_max_bytes: self.settings.max_partition_bytes,
-                ..Default::default()
-            })
+    fn request(&self, partitions: &[TopicPartition]) -> FetchRequest {
+        let topic = |(name, indexes): (&str, Vec<i32>)| {
+            let partition = |index: i32| {
+                let position = self.positions.get(&TopicPartition::new(name, index))?;
+                Some(FetchPartition {
+                    partition: index,
+                    fetch_offset: position.0,
+                    partition_max_bytes: self.settings.max_partition_bytes,
+                    ..Default::default()
+                })
+            };
+            FetchTopic {
+                topic: Str::from(name),
+                topic_id: self.ids.get(name).copied().unwrap_or_default(),
+                partitions: indexes.into_iter().filter_map(partition).collect(),
+            }
         };
         FetchRequest {
             max_wait_ms: i32::try_from(self.settings.max_wait.as_millis()).unwrap_or(i32::MAX),
             min_bytes: self.settings.min_bytes,
             max_bytes: self.settings.max_bytes,
             isolation_level: self.settings.isolation.id(),
-            topics: vec![FetchTopic {
-                topic: Str::from(self.topic.as_str()),
-                topic_id: self.topic_id,
-                partitions: partitions.iter().filter_map(partition).collect(),
-            }],
+            topics: by_topic(partitions).into_iter().map(topic).collect(),
             ..Default::default()
         }
     }
 
     async fn take(&mut self, response: FetchResponse) -> Result<Vec<Fetched>, ClusterError> {
         if response.error_code != 0 {
-            let refused =
-                ClusterError::refused(format!("fetch of {}", self.topic), response.error_code, None);
+            let refused = ClusterError::refused("fetch", response.error_code, None);
             return self.unless_fatal(refused, response.error_code).await;
         }
         let mut records = Vec::new();
-        for data in response.responses.into_iter().flat_map(|topic| topic.partitions) {
-            match ErrorCode::from_code(data.error_code) {
-                Some(ErrorCode::None) => self.read(&data, &mut records)?,
-                Some(ErrorCode::OffsetOutOfRange) => self.reset(data.partition_index).await?,
-                _ => {
-                    let what = format!("{}-{}", self.topic, data.partition_index);
-                    let refused = ClusterError::refused(what, data.error_code, None);
-                    self.unless_fatal(refused, data.error_code).await?;
+        for topic in response.responses {
+            let by_id = self.ids.iter().find(|(_, id)| !id.is_zero() && **id == topic.topic_id);
+            let name = by_id.map_or_else(|| TopicName::from(topic.topic.as_str()), |(name, _)| name.clone());
+            for data in topic.partitions {
+                let at = TopicPartition { topic: name.clone(), partition: data.partition_index };
+                match ErrorCode::from_code(data.error_code) {
+                    Some(ErrorCode::None) => self.read(&at, &data, &mut records)?,
+                    Some(ErrorCode::OffsetOutOfRange) => self.reset(&at).await?,
+                    _ => {
+                        let refused = ClusterError::refused(at.to_string(), data.error_code, None);
+                        self.unless_fatal(refused, data.error_code).await?;
+                    }
                 }
             }
         }
@@ -235,23 +292,31 @@ impl Fetcher {
     }
 
     /// Goes on elsewhere when the offset has gone.
-    async fn reset(&mut self, partition: i32) -> Result<(), ClusterError> {
-        let what = format!("{}-{partition}", self.topic);
-        let position = self.positions.get(&partition).copied().unwrap_or_default();
+    async fn reset(&mut self, at: &TopicPartition) -> Result<(), ClusterError> {
+        let position = self.positions.get(at).copied().unwrap_or_default();
         let Some(place) = self.settings.reset else {
             let text = format!("offset {position} is not in the log");
-            return Err(ClusterError::refused(what, ErrorCode::OffsetOutOfRange.code(), Some(&text)));
+            return Err(ClusterError::refused(
+                at.to_string(),
+                ErrorCode::OffsetOutOfRange.code(),
+                Some(&text),
+            ));
         };
-        let offsets = self.cluster.offsets(&self.topic, &[partition], place, self.settings.isolation).await?;
+        let (topic, partition) = (at.topic.as_str(), at.partition);
+        let offsets = self.cluster.offsets(topic, &[partition], place, self.settings.isolation).await?;
         let offset = offsets.get(&partition).copied().unwrap_or(position);
-        eprintln!("WARNING: offset {position} is not in the log of {what}; reading on at {offset}");
-        self.positions.insert(partition, offset);
+        eprintln!("WARNING: offset {position} is not in the log of {at}; reading on at {offset}");
+        self.positions.insert(at.clone(), offset);
         Ok(())
     }
 
-    fn read(&mut self, data: &PartitionData, records: &mut Vec<Fetched>) -> Result<(), ClusterError> {
-        let partition = data.partition_index;
-        let Some(position) = self.positions.get_mut(&partition) else { return Ok(()) };
+    fn read(
+        &mut self,
+        at: &TopicPartition,
+        data: &PartitionData,
+        records: &mut Vec<Fetched>,
+    ) -> Result<(), ClusterError> {
+        let Some(position) = self.positions.get_mut(at) else { return Ok(()) };
         let aborted = data.aborted_transactions.iter().flatten();
         let mut aborted = AbortedTransactions::new(match self.settings.isolation {
             Isolation::ReadUncommitted => Vec::new(),
@@ -260,11 +325,8 @@ impl Fetcher {
             }
         });
         let bytes = data.records.clone().unwrap_or_default();
-        let read = read_batches(partition, bytes, position, &mut aborted, self.settings.check_crcs, records);
-        read.map_err(|error| ClusterError::Batch {
-            what: format!("{}-{partition} at offset {position}", self.topic),
-            error,
-        })
+        let read = read_batches(at, bytes, position, &mut aborted, self.settings.check_crcs, records);
+        read.map_err(|error| ClusterError::Batch { what: format!("{at} at offset {position}"), error })
     }
 }
 
@@ -280,7 +342,7 @@ async fn fetch(
 
 /// Appends the records from `position` on that the reader may see, and moves the position behind the last batch.
 fn read_batches(
-    partition: i32,
+    partition: &TopicPartition,
     bytes: Bytes,
     position: &mut Offset,
     aborted: &mut AbortedTransactions,
@@ -297,6 +359,7 @@ fn read_batches(
             for record in batch.records(Limits::default()) {
                 let record = record?;
                 if record.offset >= *position {
+                    let partition = partition.clone();
                     records.push(Fetched { partition, timestamp_type, record });
                 }
             }
@@ -342,7 +405,15 @@ mod tests {
         let (mut position, mut records) = (Offset(from), Vec::new());
         let aborted = aborted.iter().map(|(producer, first)| (*producer, Offset(*first)));
         let mut aborted = AbortedTransactions::new(aborted);
-        read_batches(0, bytes.concat().into(), &mut position, &mut aborted, true, &mut records).unwrap();
+        read_batches(
+            &TopicPartition::new("t", 0),
+            bytes.concat().into(),
+            &mut position,
+            &mut aborted,
+            true,
+            &mut records,
+        )
+        .unwrap();
         (records.iter().map(|fetched| fetched.record.offset.0).collect(), position.0)
     }
 
@@ -372,7 +443,14 @@ mod tests {
         *bytes.last_mut().unwrap() ^= 1;
         let (mut position, mut records) = (Offset(0), Vec::new());
         let mut aborted = AbortedTransactions::default();
-        let result = read_batches(0, bytes.into(), &mut position, &mut aborted, true, &mut records);
+        let result = read_batches(
+            &TopicPartition::new("t", 0),
+            bytes.into(),
+            &mut position,
+            &mut aborted,
+            true,
+            &mut records,
+        );
         assert!(matches!(result, Err(BatchError::CrcMismatch { .. })));
         assert_eq!((position, records.len()), (Offset(0), 0));
     }

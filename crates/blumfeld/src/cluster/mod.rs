@@ -5,9 +5,11 @@
 
 mod error;
 pub(crate) mod fetcher;
+pub(crate) mod leaders;
 pub(crate) mod offsets;
 pub(crate) mod partitioner;
 pub(crate) mod producer;
+mod producer_settings;
 pub(crate) mod settings;
 
 use std::collections::BTreeMap;
@@ -17,10 +19,11 @@ use net::client::{Client, ClientError};
 use tokio::time::{Instant, sleep, timeout};
 use wire::Str;
 use wire::messages::metadata_request::MetadataRequestTopic;
+use wire::messages::metadata_response::MetadataResponseBroker;
 use wire::messages::{MetadataRequest, MetadataResponse, Request};
 
-pub(crate) use error::{ClusterError, name as error_name};
-use error::{is_retriable, is_transient};
+pub(crate) use error::{ClusterError, java_class, java_text, name as error_name};
+pub(crate) use error::{is_retriable, is_transient};
 use settings::ClientSettings;
 
 /// Attempts at one thing until a deadline, with a pause between them.
@@ -53,6 +56,8 @@ pub(crate) enum Topics<'a> {
     All,
     /// None, only the brokers.
     None,
+    /// These; none of them is created.
+    Several(&'a [&'a str]),
     /// One, which may be created if the broker does that.
     Named {
         /// The name.
@@ -92,6 +97,11 @@ impl Cluster {
         &self.settings
     }
 
+    /// Sets how long one thing is tried (`default.api.timeout.ms`).
+    pub(crate) fn set_patience(&mut self, patience: Duration) {
+        self.settings.api_timeout = patience;
+    }
+
     /// Attempts within `default.api.timeout.ms`.
     pub(crate) fn attempts(&self) -> Attempts {
         Attempts::new(self.settings.api_timeout, self.settings.retry_backoff)
@@ -107,24 +117,25 @@ impl Cluster {
     /// # Errors
     /// If no broker answers. What is wrong with a topic stands in the answer.
     pub(crate) async fn metadata(&mut self, topics: Topics<'_>) -> Result<MetadataResponse, ClusterError> {
+        let named = |name| MetadataRequestTopic { name: Some(Str::from(name)), ..Default::default() };
         let (topics, create) = match topics {
             Topics::All => (None, false),
             Topics::None => (Some(Vec::new()), false),
-            Topics::Named { name, create } => {
-                let topic = MetadataRequestTopic { name: Some(Str::from(name)), ..Default::default() };
-                (Some(vec![topic]), create)
-            }
+            Topics::Several(names) => (Some(names.iter().copied().map(named).collect()), false),
+            Topics::Named { name, create } => (Some(vec![named(name)]), create),
         };
         let request = MetadataRequest { topics, allow_auto_topic_creation: create, ..Default::default() };
         let response = self.call_any(&request).await?;
-        let address = |host: &str, port: i32| match host.contains(':') {
-            true => format!("[{host}]:{port}"),
-            false => format!("{host}:{port}"),
-        };
         let brokers = response.brokers.iter();
-        self.brokers = brokers.map(|broker| (broker.node_id, address(&broker.host, broker.port))).collect();
+        let broker = |it: &MetadataResponseBroker| (it.node_id, Self::address(&it.host, it.port));
+        self.brokers = brokers.map(broker).collect();
         self.controller = response.controller_id;
         Ok(response)
+    }
+
+    /// `host:port`, with an address of IPv6 in brackets.
+    pub(crate) fn address(host: &str, port: i32) -> String {
+        if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
     }
 
     /// Sends a request to any broker.
@@ -132,6 +143,17 @@ impl Cluster {
     /// # Errors
     /// If none answers in time, or one does not know the request.
     pub(crate) async fn call_any<R: Request>(&mut self, request: &R) -> Result<R::Response, ClusterError> {
+        self.call_any_version(|_| request.clone()).await
+    }
+
+    /// Sends a request to any broker, made for the version that it will go out in.
+    ///
+    /// # Errors
+    /// If none answers in time, or one does not know the request.
+    pub(crate) async fn call_any_version<R: Request>(
+        &mut self,
+        request: impl Fn(i16) -> R,
+    ) -> Result<R::Response, ClusterError> {
         let attempts = Attempts::new(self.settings.connect_patience, self.settings.retry_backoff);
         let mut warned = false;
         loop {
@@ -144,7 +166,7 @@ impl Cluster {
                 }
             }
             for address in &addresses {
-                match self.send(address, request).await {
+                match self.send_made(address, &request).await {
                     Ok(response) => return Ok(response),
                     Err(error) if is_transient(&error) => last = error,
                     Err(error) => return Err(ClusterError::Client { address: address.clone(), error }),
@@ -228,6 +250,18 @@ impl Cluster {
             self.connections.insert(address.to_owned(), client);
         }
         answer
+    }
+
+    /// As [`send`](Self::send), with a request made for the version.
+    async fn send_made<R: Request>(
+        &mut self,
+        address: &str,
+        request: &impl Fn(i16) -> R,
+    ) -> Result<R::Response, ClientError> {
+        let client = self.take_connection(address).await?;
+        let version = client.common_version::<R>();
+        self.give_connection(address, client);
+        self.send(address, &request(version?)).await
     }
 
     /// Takes the connection to `address` out, or opens one.

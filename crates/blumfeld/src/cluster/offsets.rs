@@ -1,29 +1,63 @@
-//! Where partitions begin and end (ListOffsets), asked of their leaders.
+//! Where partitions begin and end, and where a time lies in them (ListOffsets), asked of their leaders.
 
 use std::collections::BTreeMap;
 
 use wire::Str;
-use wire::messages::ListOffsetsRequest;
 use wire::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic};
 use wire::messages::metadata_response::MetadataResponseTopic;
-use wire::types::Offset;
+use wire::messages::{ListOffsetsRequest, ListOffsetsResponse};
+use wire::types::{Millis, Offset, TopicPartition};
 
-use super::{Cluster, ClusterError, Topics, is_retriable, is_transient};
+use super::leaders::{ByPartition, LeaderQuestion, OfLeader, by_topic};
+use super::{Cluster, ClusterError};
 
-/// A place in a partition that ListOffsets finds by a special timestamp.
+/// A place in a partition that ListOffsets finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     /// The log start offset.
     Earliest,
     /// The end that a reader may see.
     Latest,
+    /// The record with the highest timestamp (KIP-734).
+    MaxTimestamp,
+    /// The first offset on the broker's own disk (KIP-405).
+    EarliestLocal,
+    /// The last offset in tiered storage (KIP-1005).
+    LatestTiered,
+    /// The first record that is not older.
+    Time(Millis),
 }
 
 impl Place {
-    fn timestamp(self) -> i64 {
+    /// The place that `auto.offset.reset` and options name.
+    pub(crate) fn of_name(name: &str) -> Option<Self> {
+        match name {
+            "earliest" => Some(Self::Earliest),
+            "latest" => Some(Self::Latest),
+            _ => None,
+        }
+    }
+
+    /// The number in requests.
+    pub(crate) fn timestamp(self) -> i64 {
         match self {
-            Self::Earliest => -2,
             Self::Latest => -1,
+            Self::Earliest => -2,
+            Self::MaxTimestamp => -3,
+            Self::EarliestLocal => -4,
+            Self::LatestTiered => -5,
+            Self::Time(time) => time.0,
+        }
+    }
+
+    /// The lowest version of ListOffsets that knows the place.
+    fn least_version(self) -> i16 {
+        match self {
+            Self::Latest | Self::Earliest => 0,
+            Self::Time(_) => 1,
+            Self::MaxTimestamp => 7,
+            Self::EarliestLocal => 8,
+            Self::LatestTiered => 9,
         }
     }
 }
@@ -56,8 +90,70 @@ pub(crate) fn leaders(topic: &MetadataResponseTopic) -> Leaders {
     topic.partitions.iter().map(|partition| (partition.partition_index, partition.leader_id)).collect()
 }
 
+/// The question where a place lies.
+#[derive(Clone, Copy, Debug)]
+struct Question {
+    place: Place,
+    isolation: Isolation,
+}
+
+impl LeaderQuestion for Question {
+    type Request = ListOffsetsRequest;
+    /// The offset; none if no record is there.
+    type Told = Option<Offset>;
+
+    fn least_version(&self) -> i16 {
+        self.place.least_version()
+    }
+
+    fn subject(&self) -> &'static str {
+        "offsets"
+    }
+
+    fn request(&self, partitions: &[TopicPartition]) -> ListOffsetsRequest {
+        let partition = |partition_index| ListOffsetsPartition {
+            partition_index,
+            timestamp: self.place.timestamp(),
+            ..Default::default()
+        };
+        let topics = by_topic(partitions).into_iter().map(|(name, indexes)| ListOffsetsTopic {
+            name: Str::from(name),
+            partitions: indexes.into_iter().map(partition).collect(),
+        });
+        ListOffsetsRequest { replica_id: -1, isolation_level: self.isolation.id(), topics: topics.collect() }
+    }
+
+    fn answers(&self, response: ListOffsetsResponse) -> Vec<OfLeader<Option<Offset>>> {
+        let mut answers = Vec::new();
+        for topic in response.topics {
+            for answer in topic.partitions {
+                let offset = answer.old_style_offsets.first().copied().unwrap_or(answer.offset);
+                answers.push(OfLeader {
+                    partition: TopicPartition::new(topic.name.as_str(), answer.partition_index),
+                    code: answer.error_code,
+                    told: (offset >= 0).then_some(Offset(offset)),
+                });
+            }
+        }
+        answers
+    }
+}
+
 impl Cluster {
-    /// The offsets of `place` in `partitions` of `topic`.
+    /// The offset of `place` in each of `partitions`; none where no record is there.
+    ///
+    /// # Errors
+    /// If no broker answers, or one does not know the place. What is wrong with one partition stands in its place.
+    pub(crate) async fn list_offsets(
+        &mut self,
+        partitions: impl IntoIterator<Item = TopicPartition>,
+        place: Place,
+        isolation: Isolation,
+    ) -> Result<ByPartition<Option<Offset>>, ClusterError> {
+        self.ask_leaders(&Question { place, isolation }, partitions).await
+    }
+
+    /// The offsets of `place` in `partitions` of `topic`; the end where no record is at the place.
     ///
     /// # Errors
     /// If a leader refuses, or is not found in time.
@@ -68,73 +164,64 @@ impl Cluster {
         place: Place,
         isolation: Isolation,
     ) -> Result<BTreeMap<i32, Offset>, ClusterError> {
-        let attempts = self.attempts();
+        let wanted = partitions.iter().map(|partition| TopicPartition::new(topic, *partition));
         let mut found = BTreeMap::new();
-        loop {
-            let metadata = self.metadata(Topics::Named { name: topic, create: false }).await?;
-            let leaders = metadata.topics.first().map(leaders).unwrap_or_default();
-            let mut last = format!("topic {topic} has no leader");
-            for (leader, missing) in by_leader(&leaders, partitions, &found) {
-                let Some(address) = self.brokers.get(&leader).cloned() else { continue };
-                let request = request(topic, &missing, place, isolation);
-                match self.send(&address, &request).await {
-                    Ok(response) => {
-                        for answer in response.topics.iter().flat_map(|topic| &topic.partitions) {
-                            if answer.error_code == 0 {
-                                let offset = answer.old_style_offsets.first().copied();
-                                let offset = offset.unwrap_or(answer.offset);
-                                found.insert(answer.partition_index, Offset(offset));
-                                continue;
-                            }
-                            let what = format!("offsets of {topic}-{}", answer.partition_index);
-                            let refused = ClusterError::refused(what, answer.error_code, None);
-                            if !is_retriable(answer.error_code) {
-                                return Err(refused);
-                            }
-                            last = refused.to_string();
-                        }
-                    }
-                    Err(error) if is_transient(&error) => last = error.to_string(),
-                    Err(error) => return Err(ClusterError::Client { address, error }),
+        let mut at_end = Vec::new();
+        for (partition, offset) in self.list_offsets(wanted, place, isolation).await? {
+            match offset? {
+                Some(offset) => {
+                    found.insert(partition.partition, offset);
                 }
-            }
-            if partitions.iter().all(|partition| found.contains_key(partition)) {
-                return Ok(found);
-            }
-            if !attempts.again().await {
-                return Err(self.timed_out(format!("offsets of {topic} were not found"), last));
+                None => at_end.push(partition),
             }
         }
+        if !at_end.is_empty() {
+            for (partition, offset) in self.list_offsets(at_end, Place::Latest, isolation).await? {
+                found.insert(partition.partition, offset?.unwrap_or_default());
+            }
+        }
+        Ok(found)
     }
 }
 
-/// The partitions that are not found yet, by leader.
-fn by_leader(
-    leaders: &Leaders,
-    partitions: &[i32],
-    found: &BTreeMap<i32, Offset>,
-) -> BTreeMap<i32, Vec<i32>> {
-    let mut grouped: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
-    for partition in partitions.iter().filter(|partition| !found.contains_key(partition)) {
-        if let Some(leader) = leaders.get(partition) {
-            grouped.entry(*leader).or_default().push(*partition);
-        }
-    }
-    grouped
-}
+#[cfg(test)]
+mod tests {
+    use wire::messages::list_offsets_response::{ListOffsetsPartitionResponse, ListOffsetsTopicResponse};
 
-fn request(topic: &str, partitions: &[i32], place: Place, isolation: Isolation) -> ListOffsetsRequest {
-    let partition = |partition: &i32| ListOffsetsPartition {
-        partition_index: *partition,
-        timestamp: place.timestamp(),
-        ..Default::default()
-    };
-    ListOffsetsRequest {
-        replica_id: -1,
-        isolation_level: isolation.id(),
-        topics: vec![ListOffsetsTopic {
-            name: Str::from(topic),
-            partitions: partitions.iter().map(partition).collect(),
-        }],
+    use super::*;
+
+    #[test]
+    fn one_request_names_each_topic_once() {
+        let question = Question { place: Place::Time(Millis(5)), isolation: Isolation::ReadCommitted };
+        let partitions =
+            [("a", 0), ("a", 2), ("b", 1)].map(|(topic, index)| TopicPartition::new(topic, index));
+        let request = question.request(&partitions);
+        let shape: Vec<(&str, Vec<(i32, i64)>)> = request
+            .topics
+            .iter()
+            .map(|topic| {
+                let partitions = topic.partitions.iter();
+                (topic.name.as_str(), partitions.map(|it| (it.partition_index, it.timestamp)).collect())
+            })
+            .collect();
+        assert_eq!(shape, [("a", vec![(0, 5), (2, 5)]), ("b", vec![(1, 5)])]);
+        assert_eq!(request.isolation_level, 1);
+    }
+
+    #[test]
+    fn a_place_without_a_record_has_no_offset_and_old_brokers_tell_it_in_a_list() {
+        let answer = |offset, old: &[i64]| ListOffsetsPartitionResponse {
+            offset,
+            old_style_offsets: old.to_vec(),
+            ..Default::default()
+        };
+        let partitions = vec![answer(-1, &[]), answer(7, &[]), answer(-1, &[3])];
+        let response = ListOffsetsResponse {
+            topics: vec![ListOffsetsTopicResponse { name: Str::from("t"), partitions }],
+            ..Default::default()
+        };
+        let question = Question { place: Place::Latest, isolation: Isolation::ReadUncommitted };
+        let told: Vec<_> = question.answers(response).into_iter().map(|answer| answer.told).collect();
+        assert_eq!(told, [None, Some(Offset(7)), Some(Offset(3))]);
     }
 }

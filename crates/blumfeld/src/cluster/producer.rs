@@ -11,7 +11,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use net::client::ClientError;
 use wire::Str;
-use wire::batch::{BatchBuilder, Compression};
+use wire::batch::BatchBuilder;
 use wire::error_code::ErrorCode;
 use wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
 use wire::messages::produce_response::PartitionProduceResponse;
@@ -20,29 +20,13 @@ use wire::types::{Millis, Offset};
 
 use super::offsets::{Leaders, leaders};
 use super::partitioner::partition_of_key;
+pub(crate) use super::producer_settings::ProducerSettings;
 use super::{Attempts, Cluster, ClusterError, Topics, error_name, is_retriable, is_transient};
 
 /// What a record takes in a batch beside its key, value and headers, at most.
 const RECORD_OVERHEAD: usize = 40;
 /// The fixed part of a batch.
 const BATCH_OVERHEAD: usize = wire::batch::HEADER_LEN;
-
-/// How records are produced.
-#[derive(Clone, Debug)]
-pub(crate) struct ProducerSettings {
-    /// `acks`: 0, 1 or -1.
-    pub(crate) acks: i16,
-    /// `compression.type`
-    pub(crate) compression: Compression,
-    /// `batch.size` in bytes: a batch is sent before it grows beyond.
-    pub(crate) batch_size: usize,
-    /// `max.request.size` in bytes: the most that one record may take.
-    pub(crate) max_request_size: usize,
-    /// `delivery.timeout.ms`: how long a batch is tried.
-    pub(crate) delivery_timeout: Duration,
-    /// `enable.idempotence`; has an effect with acks -1 only.
-    pub(crate) idempotent: bool,
-}
 
 /// A record to be produced.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -235,7 +219,8 @@ impl Producer {
         gathered.is_some_and(|gathered| gathered.bytes + record.size() > self.settings.batch_size)
     }
 
-    fn partition_of(&self, record: &NewRecord) -> i32 {
+    /// The partition that `record` goes to if it is added next.
+    pub(crate) fn partition_of(&self, record: &NewRecord) -> i32 {
         match &record.key {
             Some(key) => partition_of_key(key, self.partitions.len()),
             None => self.sticky_partition(),

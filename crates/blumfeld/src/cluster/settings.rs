@@ -130,6 +130,11 @@ impl ClientProperties {
         u64::try_from(millis).map(Duration::from_millis).map_err(|_| invalid(key, &text))
     }
 
+    /// Takes a property that is true or false; as in Java, whatever is not `true` is false.
+    pub(crate) fn take_flag(&mut self, key: &str, default: bool) -> bool {
+        self.take(key).map_or(default, |text| text.trim().eq_ignore_ascii_case("true"))
+    }
+
     /// The names of what was not taken.
     pub(crate) fn rest(&self) -> impl Iterator<Item = &str> {
         self.values.keys().map(String::as_str)

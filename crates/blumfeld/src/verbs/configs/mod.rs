@@ -9,9 +9,8 @@ mod entity;
 use std::io::Write;
 use std::path::PathBuf;
 
-use super::block_on;
-use crate::cluster::Cluster;
-use crate::cluster::settings::{ClientSettings, ConnectOptions};
+use super::{block_on, connect};
+use crate::cluster::settings::ConnectOptions;
 use crate::error::VerbError;
 use crate::output::{FormatOption, stdout};
 use entity::EntityOptions;
@@ -57,10 +56,7 @@ pub(crate) fn run(options: &ConfigsOptions) -> Result<(), VerbError> {
     let entity = options.entity.get()?;
     let changes = alter::Changes::read(options)?;
     block_on(async {
-        let mut properties = options.connect.properties(&[])?;
-        let settings = ClientSettings::take(&mut properties, "blumfeld-configs")?;
-        properties.warn_rest();
-        let mut cluster = Cluster::connect(options.connect.servers()?, settings).await?;
+        let mut cluster = connect(&options.connect, "blumfeld-configs").await?;
         let mut out = stdout();
         match changes {
             Some(changes) => {

@@ -132,12 +132,12 @@ impl RecordFormat {
     /// # Errors
     /// [`VerbError::Output`] if the output cannot be written to, [`VerbError::Failed`] if the record cannot be
     /// shown as it should.
-    pub(super) fn write(&self, out: &mut dyn Write, topic: &str, fetched: &Fetched) -> Result<(), VerbError> {
+    pub(super) fn write(&self, out: &mut dyn Write, fetched: &Fetched) -> Result<(), VerbError> {
         if self.silent {
             return Ok(());
         }
         if self.json {
-            return Ok(write_json(out, &self.to_json(topic, fetched)?)?);
+            return Ok(write_json(out, &self.to_json(fetched)?)?);
         }
         let mut line = Vec::new();
         self.write_line(&mut line, fetched)?;
@@ -155,7 +155,7 @@ impl RecordFormat {
             });
         }
         if self.print_partition {
-            fields.push(format!("Partition:{}", fetched.partition).into_bytes());
+            fields.push(format!("Partition:{}", fetched.partition.partition).into_bytes());
         }
         if self.print_offset {
             fields.push(format!("Offset:{}", record.offset).into_bytes());
@@ -190,12 +190,12 @@ impl RecordFormat {
         headers.iter().map(pair).collect::<Vec<_>>().join(self.headers_separator.as_bytes())
     }
 
-    fn to_json(&self, topic: &str, fetched: &Fetched) -> Result<Value, VerbError> {
+    fn to_json(&self, fetched: &Fetched) -> Result<Value, VerbError> {
         let record = &fetched.record;
         let header = |header: &Header| json!({ "key": bytes_json(&header.key), "value": header.value.as_deref().map(bytes_json) });
         Ok(json!({
-            "topic": topic,
-            "partition": fetched.partition,
+            "topic": fetched.partition.topic.as_str(),
+            "partition": fetched.partition.partition,
             "offset": record.offset.0,
             "timestamp": record.timestamp.0,
             "timestampType": fetched.timestamp_type.name(),
@@ -216,7 +216,7 @@ mod tests {
     use clap::Parser;
     use expect_test::{Expect, expect};
     use wire::batch::{Record, TimestampType};
-    use wire::types::{Millis, Offset};
+    use wire::types::{Millis, Offset, TopicPartition};
 
     use super::*;
 
@@ -241,14 +241,15 @@ mod tests {
             headers: vec![header("a", Some("1")), header("b", None)],
             size_in_bytes: 0,
         };
-        Fetched { partition: 2, timestamp_type: TimestampType::CreateTime, record }
+        let partition = TopicPartition::new("t", 2);
+        Fetched { partition, timestamp_type: TimestampType::CreateTime, record }
     }
 
     fn print(line: &str, fetched: &Fetched) -> Result<String, VerbError> {
         let words = ["consumer", "--topic", "t"].into_iter().chain(line.split_whitespace());
         let format = RecordFormat::read(&Line::try_parse_from(words).unwrap().options)?;
         let mut out = Vec::new();
-        format.write(&mut out, "t", fetched)?;
+        format.write(&mut out, fetched)?;
         Ok(String::from_utf8_lossy(&out).into_owned())
     }
 

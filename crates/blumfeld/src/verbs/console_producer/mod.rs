@@ -9,13 +9,13 @@ mod settings;
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::PathBuf;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 
-use super::block_on;
+use super::{block_on, now_ms};
 use crate::cluster::Cluster;
 use crate::cluster::producer::{NewRecord, Producer, Sent};
 use crate::cluster::settings::{ConnectOptions, key_and_value, read_properties};
@@ -47,6 +47,9 @@ pub(crate) struct ConsoleProducerOptions {
     /// A file of such properties
     #[arg(long, value_name = "FILE")]
     reader_config: Option<PathBuf>,
+    /// What reads lines; only Kafka's own LineMessageReader is known
+    #[arg(long, value_name = "CLASS")]
+    line_reader: Option<String>,
     /// none, gzip, snappy, lz4 or zstd; gzip if no codec is named
     #[arg(long, value_name = "CODEC", num_args = 0..=1, default_missing_value = "gzip")]
     compression_codec: Option<String>,
@@ -88,6 +91,11 @@ pub(crate) struct ConsoleProducerOptions {
 impl ConsoleProducerOptions {
     /// How lines are read.
     fn line_reader(&self) -> Result<LineReader, VerbError> {
+        if let Some(class) = &self.line_reader
+            && class.rsplit(['.', '$']).next() != Some("LineMessageReader")
+        {
+            return Err(VerbError::Usage(format!("--line-reader {class}: only LineMessageReader is known")));
+        }
         let mut properties = match &self.reader_config {
             Some(path) => read_properties(path)?,
             None => BTreeMap::new(),
@@ -166,11 +174,6 @@ fn read_line(input: &mut impl BufRead, max: usize, line: &mut Vec<u8>) -> io::Re
         return Err(io::Error::new(io::ErrorKind::InvalidData, text));
     }
     Ok(read > 0)
-}
-
-fn now_ms() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
 /// Produces records until there are no more.

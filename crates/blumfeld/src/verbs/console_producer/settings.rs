@@ -2,11 +2,9 @@
 
 use std::time::Duration;
 
-use wire::batch::{Compression, CompressionType};
-
 use super::ConsoleProducerOptions;
 use crate::cluster::producer::ProducerSettings;
-use crate::cluster::settings::{ClientProperties, ClientSettings, invalid};
+use crate::cluster::settings::ClientSettings;
 use crate::error::VerbError;
 
 /// All settings of the verb.
@@ -45,7 +43,7 @@ impl Settings {
         let client = ClientSettings::take(&mut properties, "console-producer")?;
         let linger = properties.take_millis("linger.ms", Duration::from_millis(5))?;
         let settings = Self {
-            producer: producer_settings(&mut properties)?,
+            producer: ProducerSettings::take(&mut properties)?,
             linger: if options.sync { Duration::ZERO } else { linger },
             max_block: properties.take_millis("max.block.ms", Duration::from_secs(60))?,
             client,
@@ -55,51 +53,10 @@ impl Settings {
     }
 }
 
-fn producer_settings(properties: &mut ClientProperties) -> Result<ProducerSettings, VerbError> {
-    let acks = properties.take("acks").unwrap_or_else(|| "all".to_owned());
-    let acks = match acks.trim() {
-        "0" => 0,
-        "1" => 1,
-        "-1" | "all" => -1,
-        _ => return Err(invalid("acks", &acks)),
-    };
-    let codec = properties.take("compression.type").unwrap_or_else(|| "none".to_owned());
-    let codec =
-        CompressionType::from_name(codec.trim()).ok_or_else(|| invalid("compression.type", &codec))?;
-    let idempotent = properties.take("enable.idempotence").unwrap_or_else(|| "true".to_owned());
-    Ok(ProducerSettings {
-        acks,
-        compression: with_level(codec, properties)?,
-        batch_size: properties.take_as("batch.size", 16_384)?,
-        max_request_size: properties.take_as("max.request.size", 1_048_576)?,
-        delivery_timeout: properties.take_millis("delivery.timeout.ms", Duration::from_secs(120))?,
-        idempotent: !idempotent.trim().eq_ignore_ascii_case("false"),
-    })
-}
-
-/// The codec at its configured level (KIP-390).
-fn with_level(codec: CompressionType, properties: &mut ClientProperties) -> Result<Compression, VerbError> {
-    let key = match codec {
-        CompressionType::Gzip => "compression.gzip.level",
-        CompressionType::Lz4 => "compression.lz4.level",
-        CompressionType::Zstd => "compression.zstd.level",
-        CompressionType::None | CompressionType::Snappy => return Ok(codec.into()),
-    };
-    let Some(level) = properties.take(key) else { return Ok(codec.into()) };
-    let number: i32 = level.trim().parse().map_err(|_| invalid(key, &level))?;
-    let (valid, compression) = match codec {
-        CompressionType::Gzip => {
-            (number == -1 || (1..=9).contains(&number), Compression::Gzip { level: number })
-        }
-        CompressionType::Lz4 => ((1..=17).contains(&number), Compression::Lz4 { level: number }),
-        _ => ((-131_072..=22).contains(&number), Compression::Zstd { level: number }),
-    };
-    if valid { Ok(compression) } else { Err(invalid(key, &level)) }
-}
-
 #[cfg(test)]
 mod tests {
     use clap::Parser;
+    use wire::batch::{Compression, CompressionType};
 
     use super::*;
 

@@ -2,7 +2,6 @@
 
 mod create;
 mod describe;
-mod select;
 
 use std::io::Write;
 
@@ -12,12 +11,12 @@ use wire::messages::delete_topics_request::DeleteTopicState;
 use wire::messages::metadata_response::MetadataResponseTopic;
 use wire::messages::{DeleteTopicsRequest, DeleteTopicsResponse};
 
-use super::block_on;
-use crate::cluster::settings::{ClientSettings, ConnectOptions};
+use super::select::Selection;
+use super::{block_on, connect};
+use crate::cluster::settings::ConnectOptions;
 use crate::cluster::{Cluster, ClusterError, Topics};
 use crate::error::VerbError;
 use crate::output::{Format, FormatOption, Table, stdout, write_json};
-use select::Selection;
 
 /// The options of the verb.
 #[derive(Debug, clap::Args)]
@@ -93,10 +92,7 @@ pub(crate) struct TopicsOptions {
 pub(crate) fn run(options: &TopicsOptions) -> Result<(), VerbError> {
     check(options)?;
     block_on(async {
-        let mut properties = options.connect.properties(&[])?;
-        let settings = ClientSettings::take(&mut properties, "blumfeld-topics")?;
-        properties.warn_rest();
-        let mut cluster = Cluster::connect(options.connect.servers()?, settings).await?;
+        let mut cluster = connect(&options.connect, "blumfeld-topics").await?;
         let mut out = stdout();
         if options.list {
             list(&mut cluster, options, &mut out).await?;

@@ -10,7 +10,7 @@ use crate::error::VerbError;
 
 /// A choice of topics.
 #[derive(Debug)]
-pub(super) enum Selection {
+pub(crate) enum Selection {
     /// All.
     All,
     /// Those whose whole name fits.
@@ -24,7 +24,7 @@ impl Selection {
     ///
     /// # Errors
     /// If either cannot be read.
-    pub(super) fn parse(topic: Option<&str>, id: Option<&str>) -> Result<Self, VerbError> {
+    pub(crate) fn parse(topic: Option<&str>, id: Option<&str>) -> Result<Self, VerbError> {
         if let Some(id) = id {
             let parsed = TopicId::parse(id).map(Self::Id);
             return parsed.ok_or_else(|| VerbError::Usage(format!("--topic-id {id} is no topic id")));
@@ -38,7 +38,7 @@ impl Selection {
     }
 
     /// Whether the topic is chosen.
-    pub(super) fn holds(&self, topic: &MetadataResponseTopic) -> bool {
+    pub(crate) fn holds(&self, topic: &MetadataResponseTopic) -> bool {
         match self {
             Self::All => true,
             Self::Named(regex) => topic.name.as_deref().is_some_and(|name| regex.is_match(name)),
