@@ -22,19 +22,18 @@ const SEEDS_PER_PROCESS: usize = 500;
 /// # Errors
 /// When a run finds something, a kind of fault or state never occurs, or a planted fault is not found.
 pub(crate) fn run(root: &Path, depth: Depth, tally: &mut Tally) -> Result<()> {
-    let (seeds, ms) = match depth {
-        Depth::Short => (300, "25000"),
-        Depth::Long => (10_000, "40000"),
+    let seeds = match depth {
+        Depth::Short => 300,
+        Depth::Long => 10_000,
     };
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get).to_string();
     let sim = |arguments: &[&str]| command("cargo", &[&SIM[..], arguments].concat(), root);
     for first in (1..=seeds).step_by(SEEDS_PER_PROCESS) {
         let count = SEEDS_PER_PROCESS.min(seeds + 1 - first).to_string();
-        let runs =
-            format!("--seed {first} --count {count} --ms {ms} --at-once {cores} --counts --every-kind");
+        let runs = format!("--seed {first} --count {count} --at-once {cores} --counts --every-kind");
         let runs: Vec<&str> = runs.split(' ').collect();
         tally.step(&format!("simulation, {count} seeds from {first}"), &mut sim(&runs))?;
     }
-    let planted = ["--count", SEEDS_PER_PLANTED, "--at-once", &cores, "--planted", "all"];
+    let planted = ["--count", SEEDS_PER_PLANTED, "--ms", "40000", "--at-once", &cores, "--planted", "all"];
     tally.step("simulation with planted faults", &mut sim(&planted))
 }

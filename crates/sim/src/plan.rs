@@ -44,7 +44,7 @@ impl FromStr for Protocol {
 }
 
 /// How long things go wrong in a run of the usual length, in milliseconds of virtual time.
-pub const USUAL_MS: u64 = 40_000;
+pub const USUAL_MS: u64 = 25_000;
 
 /// One run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
