@@ -6,14 +6,14 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Parser;
 use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser};
 
 use crate::error::VerbError;
 use crate::verbs::{
-    api_versions, cluster, configs, console_consumer, console_producer, consumer_groups, delete_records, dev,
-    dump_log, explain, get_offsets, leader_election, log_dirs, metadata, server, topics, verifiable_consumer,
-    verifiable_producer,
+    api_versions, cluster, completions, configs, console_consumer, console_producer, consumer_groups,
+    consumer_perf, delete_records, dev, dump_log, end_to_end_latency, explain, get_offsets, leader_election,
+    log_dirs, metadata, producer_perf, server, topics, verifiable_consumer, verifiable_producer,
 };
 
 /// A broker of Apache Kafka's protocol, and its tools
@@ -52,6 +52,12 @@ enum Verb {
     ApiVersions(Box<api_versions::ApiVersionsOptions>),
     /// Print the id of the cluster (kafka-cluster)
     Cluster(Box<cluster::ClusterOptions>),
+    /// Measure how fast records can be produced (kafka-producer-perf-test)
+    ProducerPerf(Box<producer_perf::ProducerPerfOptions>),
+    /// Measure how fast records can be read (kafka-consumer-perf-test)
+    ConsumerPerf(Box<consumer_perf::ConsumerPerfOptions>),
+    /// Measure how long records take from producer to reader (kafka-e2e-latency)
+    EndToEndLatency(Box<end_to_end_latency::EndToEndLatencyOptions>),
     /// Produce numbers and tell of each in JSON (kafka-verifiable-producer)
     VerifiableProducer(Box<verifiable_producer::VerifiableProducerOptions>),
     /// Read in a group and tell of all that happens in JSON (kafka-verifiable-consumer)
@@ -62,6 +68,10 @@ enum Verb {
     Explain(explain::ExplainOptions),
     /// Carry the metadata tree out of a store, or into one
     Metadata(metadata::MetadataOptions),
+    /// Print what lets a shell complete verbs and options
+    Completions(completions::CompletionsOptions),
+    /// Print a page of the manual, or write all of them
+    Man(completions::ManOptions),
 }
 
 /// Runs the verb that `args` (the program's name first) ask for.
@@ -101,11 +111,16 @@ fn run(verb: Verb) -> (&'static str, Result<(), VerbError>) {
         Verb::LogDirs(options) => ("log-dirs", log_dirs::run(&options)),
         Verb::ApiVersions(options) => ("api-versions", api_versions::run(&options)),
         Verb::Cluster(options) => ("cluster", cluster::run(&options)),
+        Verb::ProducerPerf(options) => ("producer-perf", producer_perf::run(&options)),
+        Verb::ConsumerPerf(options) => ("consumer-perf", consumer_perf::run(&options)),
+        Verb::EndToEndLatency(options) => ("end-to-end-latency", end_to_end_latency::run(&options)),
         Verb::VerifiableProducer(options) => ("verifiable-producer", verifiable_producer::run(&options)),
         Verb::VerifiableConsumer(options) => ("verifiable-consumer", verifiable_consumer::run(&options)),
         Verb::DumpLog(options) => ("dump-log", dump_log::run(&options)),
         Verb::Explain(options) => ("explain", explain::run(&options)),
         Verb::Metadata(options) => ("metadata command ", metadata::run(&options)),
+        Verb::Completions(options) => ("completions", completions::completions(&options, Cli::command())),
+        Verb::Man(options) => ("man", completions::man(&options, Cli::command())),
     }
 }
 
@@ -115,7 +130,7 @@ mod tests {
 
     #[test]
     fn the_options_of_all_verbs_are_well_formed() {
-        <Cli as clap::CommandFactory>::command().debug_assert();
+        Cli::command().debug_assert();
     }
 
     fn parses(line: &str) -> bool {
@@ -159,7 +174,15 @@ mod tests {
             "blumfeld console-consumer --bootstrap-server a:1 --include a.* --group g --from-beginning",
             "blumfeld verifiable-producer --bootstrap-server a:1 --topic t --max-messages 3 --throughput -1 --acks -1",
             "blumfeld verifiable-consumer --broker-list a:1 --topic t --group-id g --reset-policy latest --verbose",
+            "blumfeld producer-perf --topic t --num-records 5 --throughput -1 --record-size 100 --producer-props \
+             bootstrap.servers=a:1 acks=all",
+            "blumfeld producer-perf --topic t --num-records 5 --throughput 10.5 --payload-file f --producer.config g",
+            "blumfeld consumer-perf --bootstrap-server a:1 --topic t --messages 100 --show-detailed-stats --group g",
+            "blumfeld end-to-end-latency a:1 t 100 all 10 f",
             "blumfeld explain my-topic-3 --http 127.0.0.1:9644,127.0.0.1:9645 --json",
+            "blumfeld completions zsh",
+            "blumfeld man topics",
+            "blumfeld man --dir d",
             "blumfeld metadata export --data-dir d --file f",
             "blumfeld metadata import --config server.properties --file f",
         ] {

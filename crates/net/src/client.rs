@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::marker::PhantomData;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -77,6 +78,14 @@ pub enum ClientError {
         /// The one that came back.
         received: i32,
     },
+}
+
+/// A request that was posted, whose answer is still to be collected.
+#[derive(Debug)]
+pub struct Pending<R> {
+    correlation_id: i32,
+    version: i16,
+    request: PhantomData<fn() -> R>,
 }
 
 /// See the module.
@@ -220,6 +229,35 @@ impl Client {
     async fn exchange<R: Request>(&mut self, request: &R, version: i16) -> Result<Decoder, ClientError> {
         let (expected, frame) = self.frame(request, version)?;
         self.send_frame(&frame).await?;
+        self.receive_answer::<R>(expected, version).await
+    }
+
+    /// Sends a request in the highest common version, and leaves its answer for [`collect`](Self::collect), so that
+    /// several may be under way. Their answers come in the order of the requests.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send).
+    pub async fn post<R: Request>(&mut self, request: &R) -> Result<Pending<R>, ClientError> {
+        let version = self.common_version::<R>()?;
+        let (correlation_id, frame) = self.frame(request, version)?;
+        self.send_frame(&frame).await?;
+        Ok(Pending { correlation_id, version, request: PhantomData })
+    }
+
+    /// Waits for the answer to the oldest request that was posted.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send); also if the request is not the oldest one.
+    pub async fn collect<R: Request>(&mut self, pending: Pending<R>) -> Result<R::Response, ClientError> {
+        let mut body = self.receive_answer::<R>(pending.correlation_id, pending.version).await?;
+        Ok(R::Response::decode(&mut body, pending.version)?)
+    }
+
+    async fn receive_answer<R: Request>(
+        &mut self,
+        expected: i32,
+        version: i16,
+    ) -> Result<Decoder, ClientError> {
         let mut body = Decoder::new(self.receive_frame().await?);
         let header_version =
             ApiKey::from_code(R::API_KEY).map_or(0, |key| key.response_header_version(version));

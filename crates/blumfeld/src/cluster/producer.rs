@@ -90,6 +90,36 @@ pub(crate) struct Producer {
     sticky: usize,
 }
 
+/// What a producer of one's own needs: a cluster that knows the topic, its leaders, and an id if it is to be
+/// idempotent.
+#[derive(Debug)]
+pub(crate) struct Route {
+    /// The cluster.
+    pub(crate) cluster: Cluster,
+    /// The leaders by partition; partitions without a leader are left out.
+    pub(crate) leaders: Leaders,
+    /// Producer id and epoch.
+    pub(crate) identity: Option<(i64, i16)>,
+}
+
+impl Route {
+    /// Finds the topic as [`Producer::open`] does.
+    ///
+    /// # Errors
+    /// If the topic cannot be had in time.
+    pub(crate) async fn find(
+        cluster: Cluster,
+        topic: &str,
+        settings: &ProducerSettings,
+        max_block: Duration,
+    ) -> Result<Self, ClusterError> {
+        let producer = Producer::open(cluster, topic, settings.clone(), max_block).await?;
+        let Producer { cluster, mut leaders, identity, .. } = producer;
+        leaders.retain(|_, leader| *leader >= 0);
+        Ok(Self { cluster, leaders, identity })
+    }
+}
+
 impl Producer {
     /// A producer for `topic`, which is created if the brokers do that.
     ///

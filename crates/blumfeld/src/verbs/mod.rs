@@ -2,20 +2,25 @@
 
 pub(crate) mod api_versions;
 pub(crate) mod cluster;
+pub(crate) mod completions;
 pub(crate) mod configs;
 pub(crate) mod console_consumer;
 pub(crate) mod console_producer;
 pub(crate) mod consumer_groups;
+pub(crate) mod consumer_perf;
 pub(crate) mod delete_records;
 pub(crate) mod dev;
 pub(crate) mod dump_log;
+pub(crate) mod end_to_end_latency;
 pub(crate) mod explain;
 pub(crate) mod get_offsets;
+mod latencies;
 pub(crate) mod leader_election;
 pub(crate) mod log_dirs;
 pub(crate) mod metadata;
 mod pace;
 pub(crate) mod partition_list;
+pub(crate) mod producer_perf;
 pub(crate) mod select;
 pub(crate) mod server;
 pub(crate) mod topics;

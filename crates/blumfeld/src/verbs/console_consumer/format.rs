@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use wire::batch::{Header, NO_TIMESTAMP};
 
 use super::ConsoleConsumerOptions;
+use super::internal::Kind;
 use crate::cluster::fetcher::Fetched;
 use crate::cluster::settings::{key_and_value, read_properties};
 use crate::error::VerbError;
@@ -54,6 +55,7 @@ impl Deserializer {
 pub(super) struct RecordFormat {
     json: bool,
     silent: bool,
+    internal: Option<Kind>,
     print_timestamp: bool,
     print_partition: bool,
     print_offset: bool,
@@ -88,17 +90,17 @@ impl RecordFormat {
         let key = class(&options.key_deserializer, properties.remove("key.deserializer"))?;
         let value = class(&options.value_deserializer, properties.remove("value.deserializer"))?;
         let formatter = options.formatter.as_deref().unwrap_or("DefaultMessageFormatter");
-        let silent = match formatter.rsplit('.').next() {
-            Some("DefaultMessageFormatter") => false,
-            Some("NoOpMessageFormatter") => true,
-            _ => {
-                return Err(VerbError::Usage(format!(
-                    "--formatter {formatter}: DefaultMessageFormatter and NoOpMessageFormatter are supported"
-                )));
-            }
-        };
+        let class = formatter.rsplit(['.', '$']).next().unwrap_or(formatter);
+        let internal = Kind::of_class(class);
+        let silent = class == "NoOpMessageFormatter";
+        if !silent && internal.is_none() && class != "DefaultMessageFormatter" {
+            return Err(VerbError::Usage(format!(
+                "--formatter {formatter}: DefaultMessageFormatter, NoOpMessageFormatter, OffsetsMessageFormatter and \
+                 GroupMetadataMessageFormatter are supported"
+            )));
+        }
         let json = options.format.output == StreamFormat::Json;
-        Ok(Self { json, silent, key, value, ..Self::of_properties(properties) })
+        Ok(Self { json, silent, internal, key, value, ..Self::of_properties(properties) })
     }
 
     fn of_properties(mut properties: BTreeMap<String, String>) -> Self {
@@ -108,6 +110,7 @@ impl RecordFormat {
         let format = Self {
             json: false,
             silent: false,
+            internal: None,
             print_timestamp: flag(text("print.timestamp", "false")),
             print_partition: flag(text("print.partition", "false")),
             print_offset: flag(text("print.offset", "false")),
@@ -135,6 +138,15 @@ impl RecordFormat {
     pub(super) fn write(&self, out: &mut dyn Write, fetched: &Fetched) -> Result<(), VerbError> {
         if self.silent {
             return Ok(());
+        }
+        if let Some(kind) = self.internal {
+            let record = &fetched.record;
+            let read = kind.read(record.key.as_ref(), record.value.as_ref());
+            let wrong = |error| VerbError::Failed(format!("the record cannot be read: {error}"));
+            return match read.map_err(wrong)? {
+                Some(shown) => Ok(write_json(out, &shown)?),
+                None => Ok(()),
+            };
         }
         if self.json {
             return Ok(write_json(out, &self.to_json(fetched)?)?);

@@ -4,6 +4,7 @@
 //! names it, or all. Reading ends after `--max-messages`, after `--timeout-ms` without a record, or on an interrupt.
 
 mod format;
+mod internal;
 mod settings;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -73,7 +74,8 @@ pub(crate) struct ConsoleConsumerOptions {
     /// A file of such properties
     #[arg(long, value_name = "FILE")]
     formatter_config: Option<PathBuf>,
-    /// The default formatter, or the one that prints nothing
+    /// DefaultMessageFormatter, NoOpMessageFormatter, or for __consumer_offsets: OffsetsMessageFormatter,
+    /// GroupMetadataMessageFormatter
     #[arg(long, value_name = "CLASS")]
     formatter: Option<String>,
     /// A property of the consumer, such as fetch.max.wait.ms=100

@@ -83,6 +83,9 @@ pub(crate) struct TopicsOptions {
     /// Only topics with configs that are not the defaults of the release
     #[arg(long)]
     topics_with_overrides: bool,
+    /// Accepted for compatibility: descriptions are asked for in one piece
+    #[arg(long, hide = true, value_name = "N")]
+    partition_size_limit_per_response: Option<u32>,
 }
 
 /// Runs the verb.
