@@ -3,6 +3,7 @@
 mod checkpoint_text;
 pub mod checkpoints;
 pub mod clean_shutdown;
+pub mod cleaner;
 pub mod dir_health;
 pub mod disk;
 pub mod epoch_checkpoint;

@@ -1,4 +1,5 @@
-//! The offset checkpoints of the log directories: recovery points, log starts, high watermarks.
+//! The offset checkpoints of the log directories: recovery points, log starts, high watermarks,
+//! first dirty offsets.
 //!
 //! A file that would not change is not written, so that an idle broker does not touch its disks.
 
@@ -20,6 +21,7 @@ pub(super) enum Checkpoint {
     RecoveryPoint,
     LogStart,
     HighWatermark,
+    Cleaner,
 }
 
 impl Checkpoint {
@@ -28,6 +30,7 @@ impl Checkpoint {
             Self::RecoveryPoint => names::RECOVERY_POINT_CHECKPOINT,
             Self::LogStart => names::LOG_START_CHECKPOINT,
             Self::HighWatermark => names::HIGH_WATERMARK_CHECKPOINT,
+            Self::Cleaner => names::CLEANER_CHECKPOINT,
         }
     }
 
@@ -37,6 +40,7 @@ impl Checkpoint {
         match self {
             Self::RecoveryPoint => Some(positions.recovery_point),
             Self::HighWatermark => Some(positions.high_watermark),
+            Self::Cleaner => log.first_dirty_offset(),
             Self::LogStart => {
                 let first = log.first_segment_base();
                 Some(positions.log_start).filter(|start| *start > first)
@@ -51,6 +55,7 @@ pub(super) struct Written {
     recovery_point: Mutex<Option<u64>>,
     log_start: Mutex<Option<u64>>,
     high_watermark: Mutex<Option<u64>>,
+    cleaner: Mutex<Option<u64>>,
 }
 
 impl Written {
@@ -59,6 +64,7 @@ impl Written {
             Checkpoint::RecoveryPoint => &self.recovery_point,
             Checkpoint::LogStart => &self.log_start,
             Checkpoint::HighWatermark => &self.high_watermark,
+            Checkpoint::Cleaner => &self.cleaner,
         }
     }
 }

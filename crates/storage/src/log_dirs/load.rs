@@ -40,6 +40,7 @@ struct Found {
     recovery_points: Offsets,
     log_starts: Offsets,
     high_watermarks: Offsets,
+    first_dirty: Offsets,
     current: Vec<TopicPartition>,
     /// Partitions whose removal had begun.
     leaving: BTreeSet<TopicPartition>,
@@ -93,6 +94,7 @@ impl LogDirs {
         let high_watermarks = read_offsets(&*self.disk, &path(names::HIGH_WATERMARK_CHECKPOINT));
         let high_watermarks = high_watermarks.map_err(std::io::Error::other);
         let high_watermarks = dir.health.guard("read the high watermarks", high_watermarks);
+        let first_dirty = read_offsets_or_none(&*self.disk, &path(names::CLEANER_CHECKPOINT));
         let listed = dir.health.guard("list the log directory", self.disk.list_dir(dir.path()));
         let cleaner = create_if_absent(&*self.disk, &path(names::CLEANER_CHECKPOINT));
         let cleaner = dir.health.guard("create the cleaner's checkpoint", cleaner);
@@ -119,7 +121,16 @@ impl LogDirs {
             }
         }
         let dir = dir.clone();
-        Ok(Some(Found { dir, clean, recovery_points, log_starts, high_watermarks, current, leaving }))
+        Ok(Some(Found {
+            dir,
+            clean,
+            recovery_points,
+            log_starts,
+            high_watermarks,
+            first_dirty,
+            current,
+            leaving,
+        }))
     }
 
     pub(super) fn queue_removal(&self, dir: &LogDir, path: PathBuf, now: Now) {
@@ -152,6 +163,9 @@ impl LogDirs {
         for (partition, result) in found.current.iter().zip(results) {
             match result {
                 Ok(log) => {
+                    if let Some(offset) = found.first_dirty.get(partition) {
+                        log.restore_first_dirty(*offset);
+                    }
                     report.lost.extend(log.loss().map(|loss| (partition.clone(), loss)));
                     report.loaded = report.loaded.saturating_add(1);
                     logs.by_partition.insert(partition.clone(), Entry { log, dir: found.dir.clone() });

@@ -166,6 +166,7 @@ impl LogDirs {
     pub fn delete_many(&self, partitions: &[TopicPartition], now: Now) -> Vec<Result<(), LogError>> {
         let _one = lock(&self.changing);
         let mut touched: Vec<Arc<LogDir>> = Vec::new();
+        let mut were_compacted = false;
         let mut results = Vec::with_capacity(partitions.len());
         for partition in partitions {
             let removed = write(&self.logs).by_partition.remove(partition);
@@ -174,6 +175,7 @@ impl LogDirs {
                 continue;
             };
             dir.count.fetch_sub(1, Ordering::AcqRel);
+            were_compacted |= log.first_dirty_offset().is_some();
             let name = names::dir_of_kind(partition, DirKind::Delete, fastrand::u128(..));
             let renamed = log.rename_for_deletion(&dir.path().join(&name));
             if renamed.is_ok() {
@@ -190,6 +192,9 @@ impl LogDirs {
             drop(self.checkpoint(&dir, Checkpoint::LogStart));
             // A topic of the same name that is made again must not seem to have lost what this one had.
             drop(self.checkpoint(&dir, Checkpoint::HighWatermark));
+            if were_compacted {
+                drop(self.checkpoint(&dir, Checkpoint::Cleaner));
+            }
         }
         results
     }
@@ -234,6 +239,9 @@ impl LogDirs {
         self.checkpoint(dir, Checkpoint::RecoveryPoint)?;
         if log.positions().log_end < high_watermark {
             self.checkpoint(dir, Checkpoint::HighWatermark)?;
+        }
+        if log.first_dirty_offset().is_some() {
+            self.checkpoint(dir, Checkpoint::Cleaner)?;
         }
         Ok(())
     }

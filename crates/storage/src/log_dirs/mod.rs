@@ -5,6 +5,7 @@
 //! other directories go on. Its checkpoints are written whole and atomically.
 
 mod checkpoints;
+mod cleaning;
 mod describe;
 mod identity;
 mod load;
@@ -21,6 +22,7 @@ use std::sync::{Arc, Mutex, RwLock};
 use wire::types::{BrokerEpoch, BrokerId, Millis, Now, TopicPartition};
 
 pub use crate::partition_log::LoadError;
+pub use cleaning::CleaningReport;
 pub use describe::{LogDirReport, LogReport};
 pub use load::{ConfigOf, LoadReport};
 pub use logs::{CreateError, NewLog};
@@ -158,6 +160,7 @@ pub struct LogDirs {
     changing: Mutex<()>,
     /// The high watermarks of partitions whose directories were gone at the start, until they are made anew.
     gone: Mutex<Offsets>,
+    cleaning: cleaning::Cleaning,
     producer_expiration: Millis,
     delete_delay: Millis,
 }
@@ -185,6 +188,7 @@ impl LogDirs {
             logs: RwLock::default(),
             changing: Mutex::new(()),
             gone: Mutex::default(),
+            cleaning: cleaning::Cleaning::default(),
             producer_expiration: options.producer_expiration,
             delete_delay: options.delete_delay,
         };
@@ -259,11 +263,7 @@ impl LogDirs {
 
     /// Removes old segments of all logs; due every `log.retention.check.interval.ms`.
     pub fn delete_old_segments(&self, now: Now) {
-        for log in self.all() {
-            // The error is kept by the health of the directory, which has logged it; a closed log has nothing
-            // to remove.
-            drop(log.delete_old_segments(now));
-        }
+        self.delete_old_segments_where(now, |_| true);
     }
 
     /// Asks for a flush of all logs that `flush.ms` makes due; checked every

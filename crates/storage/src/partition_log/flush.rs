@@ -78,7 +78,7 @@ impl PartitionLog {
         }
     }
 
-    fn flush_to(&self, target: Offset) -> Result<(), StorageError> {
+    pub(super) fn flush_to(&self, target: Offset) -> Result<(), StorageError> {
         let _one = lock(&self.flushing);
         self.check()?;
         let plan = {
@@ -175,6 +175,7 @@ impl PartitionLog {
     /// it durable. Nothing can be appended afterwards; reading goes on. Closing twice is no error.
     pub fn close(&self) -> Result<(), LogError> {
         let _one = lock(&self.flushing);
+        let _whole = lock(&self.replacing);
         self.check()?;
         let mut writer = lock(&self.writer);
         if std::mem::replace(&mut writer.closed, true) {

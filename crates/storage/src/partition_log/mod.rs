@@ -11,6 +11,7 @@
 
 mod append;
 mod background;
+mod compact;
 mod epoch_file;
 mod error;
 mod expiry;
@@ -43,6 +44,7 @@ use wire::types::{Millis, Offset, TopicPartition};
 pub use append::{AppendInfo, LeaderAppend};
 pub use background::{Background, Job, WakeUp};
 pub(crate) use background::{Removal, Removed};
+pub(crate) use compact::{CompactionError, CompactionView};
 pub use error::{AppendError, LogError, ReadError};
 pub use load::{LoadError, OpenLog};
 pub use loss::{Loss, LossCause};
@@ -88,6 +90,9 @@ pub struct PartitionLog {
     epochs: SharedEpochs,
     /// Held during a flush, so that no flush reports files as durable that another is still syncing.
     flushing: Mutex<()>,
+    /// Held while compacted segments take their place, and while segments are removed or cut; before the writer.
+    replacing: Mutex<()>,
+    compaction: Mutex<compact::Compaction>,
     /// Why this log alone is out of service.
     failure: OnceLock<StorageError>,
     loss: OnceLock<Loss>,
@@ -181,6 +186,7 @@ impl PartitionLog {
     /// stay readable.
     pub(crate) fn rename_for_deletion(&self, to: &Path) -> Result<(), LogError> {
         let _one = lock(&self.flushing);
+        let _whole = lock(&self.replacing);
         self.check()?;
         lock(&self.writer).closed = true;
         let renamed = self.dir.path.rename(&**self.dir.files.disk(), to);

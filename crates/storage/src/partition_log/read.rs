@@ -94,14 +94,19 @@ impl PartitionLog {
         if from >= view.upper() {
             return Ok(nothing);
         }
-        let mut next = self.segment_of(from);
-        while let Some(segment) = next.take_if(|segment| segment.base() < view.upper()) {
-            next = self.segment_after(&segment);
+        // Segments are found by offset, each with the one after it at the same moment: compaction may put one in the place
+        // of several, and what stood after the old one would not be what follows it.
+        let mut at = from;
+        while let Some((segment, next)) = self.segment_with_next(at)
+            && segment.base() < view.upper()
+        {
             match self.read_segment(view, &segment, next.as_ref(), from, max_bytes, min_one_batch) {
                 Ok(None) => {}
                 Ok(Some(found)) => return Ok(found),
                 Err(error) => return Err((segment, error)),
             }
+            let Some(next) = next else { break };
+            at = next.base();
         }
         Ok(nothing)
     }
@@ -131,17 +136,12 @@ impl PartitionLog {
         }))
     }
 
-    /// The segment that holds `offset`: the last one that begins at or below it.
-    pub(super) fn segment_of(&self, offset: Offset) -> Option<Arc<Segment>> {
+    /// The segment that holds `offset`, the last one that begins at or below it, and the one after it.
+    pub(super) fn segment_with_next(&self, offset: Offset) -> Option<(Arc<Segment>, Option<Arc<Segment>>)> {
         let all = read(&self.segments);
         let after = all.partition_point(|segment| segment.base() <= offset);
-        all.get(after.saturating_sub(1)).cloned()
-    }
-
-    /// The segment that follows.
-    pub(super) fn segment_after(&self, segment: &Segment) -> Option<Arc<Segment>> {
-        let all = read(&self.segments);
-        all.get(all.partition_point(|other| other.base() <= segment.base())).cloned()
+        let segment = all.get(after.saturating_sub(1))?.clone();
+        Some((segment, all.get(after.max(1)).cloned()))
     }
 
     /// The aborted transactions for a reader of `range`.
@@ -155,13 +155,16 @@ impl PartitionLog {
     ) -> Result<Vec<AbortedTxn>, SegmentError> {
         let upper = segment.upper_bound_of_read(range.position, range.len)?;
         let upper = upper.or(next.map(|next| next.base())).unwrap_or(view.positions.log_end);
-        let mut aborted = Vec::new();
-        let mut current = Some(segment.clone());
-        while let Some(segment) = current {
+        let mut aborted: Vec<AbortedTxn> = Vec::new();
+        let mut current = Some((segment.clone(), next.cloned()));
+        while let Some((segment, next)) = current {
             let found = segment.txn_index().aborted_in(from, upper);
             let found = found.map_err(|error| SegmentError::TxnIndex { base: segment.base(), error })?;
-            aborted.extend(found.aborted);
-            current = if found.complete { None } else { self.segment_after(&segment) };
+            // A segment that took the place of several may tell again what the first of them told.
+            let told = aborted.last().map(|txn| txn.last_offset);
+            aborted.extend(found.aborted.into_iter().filter(|txn| Some(txn.last_offset) > told));
+            let next = next.filter(|_| !found.complete);
+            current = next.and_then(|next| self.segment_with_next(next.base()));
         }
         Ok(aborted)
     }

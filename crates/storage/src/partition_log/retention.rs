@@ -8,7 +8,7 @@ use super::{LogError, PartitionLog, Writer};
 use crate::dir_health::StorageError;
 use crate::log_config::LogConfig;
 use crate::segment::{RollReason, Segment};
-use crate::sync::{read, write};
+use crate::sync::{lock, read, write};
 
 /// Why a segment is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +27,7 @@ impl PartitionLog {
     /// older than `retention.ms`. Each rule goes from the oldest segment on and stops at the first one that it
     /// keeps. A segment with offsets at or above the high watermark stays.
     pub fn delete_old_segments(&self, now: Now) -> Result<usize, LogError> {
+        let _whole = lock(&self.replacing);
         let mut writer = self.writer_to_cut()?;
         let config = self.config();
         let mut deleted = self.delete_where(&mut writer, RetentionReason::LogStart, &config, now)?;

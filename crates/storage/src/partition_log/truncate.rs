@@ -33,6 +33,7 @@ impl PartitionLog {
         if offset.0 < 0 {
             return Err(LogError::NegativeOffset(offset));
         }
+        let _whole = lock(&self.replacing);
         let mut writer = self.writer_to_cut()?;
         let positions = self.positions();
         if offset >= positions.log_end {
@@ -47,6 +48,7 @@ impl PartitionLog {
         }
         writer.truncations += 1;
         self.cut_segments(&mut writer, offset, now)?;
+        self.lower_first_dirty(self.active().map_or(offset, |active| active.base()));
         let changed = writer.epochs.change(&self.dir, |history| history.truncate_from_end(offset));
         self.guard_io("write the leader epochs of", changed)?;
         let log_start = positions.log_start.min(offset);
@@ -69,6 +71,7 @@ impl PartitionLog {
         if offset.0 < 0 {
             return Err(LogError::NegativeOffset(offset));
         }
+        let _whole = lock(&self.replacing);
         let mut writer = self.writer_to_cut()?;
         Ok(self.start_at(&mut writer, offset, now)?)
     }
@@ -160,6 +163,7 @@ impl PartitionLog {
         let segment = self.create_segment(offset, &config, now)?;
         // There is an active segment at every moment (KAFKA-12875).
         *write(&self.segments) = vec![segment];
+        self.lower_first_dirty(offset);
         self.sync_names()?;
         self.schedule_removal(old, now);
         let removed = writer.snapshots.remove_where(&self.dir, |_| true);
@@ -181,7 +185,7 @@ impl PartitionLog {
     }
 
     /// Makes the names of files durable.
-    fn sync_names(&self) -> Result<(), StorageError> {
+    pub(super) fn sync_names(&self) -> Result<(), StorageError> {
         let synced = self.dir.files.disk().sync_dir(&self.dir.path.get());
         self.guard_io("sync the directory of", synced)
     }
@@ -208,7 +212,7 @@ impl PartitionLog {
         Ok(())
     }
 
-    fn schedule_removal(&self, segments: Vec<Arc<Segment>>, now: Now) {
+    pub(super) fn schedule_removal(&self, segments: Vec<Arc<Segment>>, now: Now) {
         if segments.is_empty() {
             return;
         }

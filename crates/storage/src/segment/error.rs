@@ -2,6 +2,7 @@
 
 use std::io;
 
+use wire::batch::BatchError;
 use wire::types::Offset;
 
 use super::scan::ScanError;
@@ -49,6 +50,16 @@ pub enum SegmentError {
         /// What is wrong.
         error: ScanError,
     },
+    /// A batch cannot be read.
+    #[error("segment {base}: the batch at offset {offset} cannot be read: {error}")]
+    Batch {
+        /// The base offset.
+        base: Offset,
+        /// The base offset of the batch.
+        offset: Offset,
+        /// What is wrong.
+        error: BatchError,
+    },
     /// An index does not take an entry or cannot be used.
     #[error("segment {base}: {error}")]
     Index {
@@ -75,7 +86,7 @@ impl SegmentError {
             Self::Scan { error, .. } => matches!(error, ScanError::Io(_)),
             Self::Index { error, .. } => matches!(error, IndexError::Io { .. }),
             Self::TxnIndex { error, .. } => matches!(error, TxnIndexError::Io { .. }),
-            Self::TooLarge { .. } | Self::OffsetOverflow { .. } => false,
+            Self::TooLarge { .. } | Self::OffsetOverflow { .. } | Self::Batch { .. } => false,
         }
     }
 }

@@ -1,7 +1,11 @@
 //! The files of a segment as files: renamed together, removed together.
 
+use wire::types::Millis;
+
 use super::{Segment, SegmentError};
 use crate::names::{SegmentFile, SegmentFileName, Transient};
+use crate::offset_index::OFFSET_INDEX_ENTRY_BYTES;
+use crate::time_index::TIME_INDEX_ENTRY_BYTES;
 use crate::txn_index::AbortedTxn;
 
 impl Segment {
@@ -50,6 +54,23 @@ impl Segment {
     /// Whether the file of the offset index exists; a segment without one must be recovered when it is loaded.
     pub fn has_offset_index(&self) -> Result<bool, SegmentError> {
         self.offset_index.file().exists().map_err(|error| self.io(error))
+    }
+
+    /// The bytes of the offset index and of the time index.
+    pub(crate) fn index_sizes(&self) -> Result<(u64, u64), SegmentError> {
+        self.check_indexes()?;
+        let offsets = self.offset_index.count().map_err(|error| self.index(error))?;
+        let times = self.time_index.count().map_err(|error| self.index(error))?;
+        Ok((
+            (offsets as u64).saturating_mul(OFFSET_INDEX_ENTRY_BYTES as u64),
+            (times as u64).saturating_mul(TIME_INDEX_ENTRY_BYTES as u64),
+        ))
+    }
+
+    /// When the log file was last changed.
+    pub(crate) fn modified(&self) -> Result<Millis, SegmentError> {
+        let found = self.dir.files.disk().metadata(&self.log().path()).map_err(|error| self.io(error))?;
+        Ok(Millis(found.modified_ms))
     }
 
     /// Notes an aborted transaction whose marker is in this segment.

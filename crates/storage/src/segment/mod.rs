@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex};
 
 use wire::types::{Millis, Offset};
 
+mod compacted;
 mod error;
 mod files;
 mod flush;
@@ -27,6 +28,7 @@ mod time;
 mod truncate;
 mod verify;
 
+pub(crate) use compacted::CompactedSegment;
 pub use error::SegmentError;
 pub use read::{BatchPosition, SegmentRead};
 pub(crate) use recover::may_follow;

@@ -37,12 +37,11 @@ impl Segment {
         if max.0 >= 0 {
             return Ok(max);
         }
-        let found = self.dir.files.disk().metadata(&self.log().path()).map_err(|error| self.io(error))?;
-        Ok(Millis(found.modified_ms))
+        self.modified()
     }
 
     /// The largest timestamp of the first appended set; `None` in an empty segment.
-    pub(super) fn first_timestamp(&self) -> Result<Option<Millis>, SegmentError> {
+    pub(crate) fn first_timestamp(&self) -> Result<Option<Millis>, SegmentError> {
         if let FirstTimestamp::Known(known) = lock(&self.state).first_timestamp {
             return Ok(known);
         }

@@ -91,6 +91,7 @@ impl Segment {
 }
 
 /// Fills the emptied indexes of a segment while its batches go by in order.
+#[derive(Debug)]
 pub(super) struct IndexBuilder {
     last_indexed: u64,
     pub(super) max_timestamp: TimestampOffset,

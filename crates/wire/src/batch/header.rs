@@ -283,6 +283,18 @@ impl BatchHeader {
         (self.attributes & DELETE_HORIZON_BIT != 0).then_some(self.base_timestamp)
     }
 
+    /// Sets the delete horizon, which takes the place of the base timestamp: the deltas of the records must count from it.
+    /// The checksum is left as it is.
+    pub(super) fn set_delete_horizon(&mut self, horizon: Millis) {
+        self.set_bit(DELETE_HORIZON_BIT, true);
+        self.base_timestamp = horizon;
+    }
+
+    /// Takes the delete horizon away; base timestamp and checksum are left as they are.
+    pub(super) fn clear_delete_horizon(&mut self) {
+        self.set_bit(DELETE_HORIZON_BIT, false);
+    }
+
     /// Whether the batch names a producer, and so carries sequences unless it is a control batch.
     pub fn has_producer_id(&self) -> bool {
         self.producer_id > NO_PRODUCER_ID

@@ -5,7 +5,7 @@
 //! with a producer's batch is in [`validate`]; the markers of transactions are in [`control`]; the four codecs
 //! and their framings are in [`compress`].
 //! Base offset, length, leader epoch and magic lie outside the checksum, so a leader stamps them without
-//! touching the rest.
+//! touching the rest. What compaction leaves of a batch is made by [`Batch::retain`].
 
 mod builder;
 mod committed;
@@ -15,6 +15,7 @@ mod error;
 mod header;
 mod input;
 mod record;
+mod retain;
 mod stream;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -30,4 +31,5 @@ pub use header::{
     NO_TIMESTAMP, PREFIX_LEN, TimestampType, sequence_after,
 };
 pub use record::{Header, Limits, Record, RecordShape, Records};
+pub use retain::{KeyedRecord, NewHorizon, Retained};
 pub use stream::{Batch, Batches, batches};

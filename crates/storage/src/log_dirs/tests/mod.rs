@@ -1,5 +1,6 @@
 //! Directories and their logs through all their life: opened, loaded, used, failed, closed.
 
+mod cleaning;
 mod loss;
 mod many;
 

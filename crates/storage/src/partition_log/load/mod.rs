@@ -200,6 +200,8 @@ impl PartitionLog {
             producers_counted: AtomicUsize::new(0),
             epochs,
             flushing: Mutex::new(()),
+            replacing: Mutex::new(()),
+            compaction: Mutex::default(),
             failure: OnceLock::new(),
             loss: OnceLock::new(),
             this: this.clone(),

@@ -1,6 +1,9 @@
 //! A log on a disk that forgets, and short ways to write and read it.
 
 mod append;
+mod compact;
+mod compact_crash;
+mod compact_model;
 mod cost;
 mod crash;
 mod flush;
