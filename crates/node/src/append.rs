@@ -6,6 +6,7 @@
 //! and an idle one without a change of thread.
 
 pub(crate) mod lanes;
+pub(crate) mod replicated;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -50,8 +51,28 @@ pub(crate) struct Append {
     pub(crate) records: Bytes,
     /// Whether all in-sync replicas are wanted (acks -1).
     pub(crate) acks_all: bool,
+    pub(crate) source: Source,
     pub(crate) sink: Arc<dyn AppendSink>,
     pub(crate) place: usize,
+}
+
+/// Who hands in records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// A client, by a Produce request.
+    Client,
+    /// A coordinator of this broker, which has read the log in a leadership that has lasted since this epoch. In a later
+    /// leadership others may have written in between: there its records are refused.
+    Coordinator(LeaderEpoch),
+}
+
+impl Source {
+    fn origin(self) -> AppendOrigin {
+        match self {
+            Self::Client => AppendOrigin::Client,
+            Self::Coordinator(_) => AppendOrigin::Coordinator,
+        }
+    }
 }
 
 /// Hands in records; the result comes before this returns or later.
@@ -82,6 +103,7 @@ struct Waiting {
     sink: Arc<dyn AppendSink>,
     place: usize,
     acks_all: bool,
+    source: Source,
     size_in_bytes: usize,
 }
 
@@ -127,9 +149,9 @@ impl Batch {
         let mut waiting = Vec::with_capacity(queued.len());
         for append in queued {
             let size_in_bytes = append.records.len();
-            requests.push(LeaderAppend { records: append.records, origin: AppendOrigin::Client });
-            let Append { acks_all, sink, place, .. } = append;
-            waiting.push(Waiting { sink, place, acks_all, size_in_bytes });
+            requests.push(LeaderAppend { records: append.records, origin: append.source.origin() });
+            let Append { acks_all, source, sink, place, .. } = append;
+            waiting.push(Waiting { sink, place, acks_all, source, size_in_bytes });
         }
         Self {
             requests,
@@ -147,16 +169,17 @@ impl Batch {
         self.refused.extend(self.waiting.drain(..).map(|it| (it, error)));
     }
 
-    /// Takes out those who want more in-sync replicas than there are.
-    fn refuse_acks_all(&mut self) {
+    /// Takes out those whom `refusal` finds an error for.
+    fn refuse_some(&mut self, refusal: impl Fn(&Waiting) -> Option<ErrorCode>) {
         let mut requests = Vec::with_capacity(self.requests.len());
         let mut waiting = Vec::with_capacity(self.waiting.len());
         for (request, it) in self.requests.drain(..).zip(self.waiting.drain(..)) {
-            if it.acks_all {
-                self.refused.push((it, ErrorCode::NotEnoughReplicas));
-            } else {
-                requests.push(request);
-                waiting.push(it);
+            match refusal(&it) {
+                Some(error) => self.refused.push((it, error)),
+                None => {
+                    requests.push(request);
+                    waiting.push(it);
+                }
             }
         }
         (self.requests, self.waiting) = (requests, waiting);
@@ -164,8 +187,13 @@ impl Batch {
 
     /// Writes in the leader's epoch, and moves the high watermark as far as it may go.
     fn write(&mut self, broker: &Broker, partition: &Partition, leading: &Leading) -> Effects {
+        if self.waiting.iter().any(|it| it.source != Source::Client) {
+            let led_since = leading.led_since();
+            let is_late = |it: &Waiting| matches!(it.source, Source::Coordinator(epoch) if epoch < led_since);
+            self.refuse_some(|it| is_late(it).then_some(ErrorCode::NotLeaderOrFollower));
+        }
         if leading.is_under_min_isr() && self.waiting.iter().any(|it| it.acks_all) {
-            self.refuse_acks_all();
+            self.refuse_some(|it| it.acks_all.then_some(ErrorCode::NotEnoughReplicas));
         }
         let (log, now) = (partition.log(), broker.now());
         self.epoch = leading.epoch();

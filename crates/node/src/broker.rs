@@ -36,6 +36,7 @@ use crate::drive::controlled_shutdown;
 use crate::drive::controller::ControllerDriver;
 use crate::drive::features::FeaturesCache;
 use crate::drive::fetchers::Fetchers;
+use crate::drive::groups::GroupCoordinator;
 use crate::drive::housekeeping::Schedule;
 use crate::drive::image_waits::ImageWaits;
 use crate::drive::producer_ids::ProducerIds;
@@ -125,6 +126,7 @@ pub struct Broker {
     registration: Registration,
     session: Mutex<SessionId>,
     features: FeaturesCache,
+    groups: GroupCoordinator,
     lanes: OnceLock<Lanes>,
 }
 
@@ -148,6 +150,7 @@ impl Broker {
         Self {
             id: found.id,
             schedule: Schedule::new(&config, now),
+            groups: GroupCoordinator::new(&config, now),
             config: ArcSwap::from_pointee(config),
             config_writer: Mutex::new(()),
             on_reconfigured: OnceLock::new(),
@@ -373,6 +376,11 @@ impl Broker {
         &self.registration
     }
 
+    /// The groups that this broker coordinates.
+    pub(crate) fn groups(&self) -> &GroupCoordinator {
+        &self.groups
+    }
+
     /// The session under which the broker is registered.
     pub(crate) fn session(&self) -> SessionId {
         *self.session.lock().unwrap_or_else(PoisonError::into_inner)
@@ -432,6 +440,12 @@ impl Broker {
                 return id;
             }
         }
+    }
+
+    /// A random UUID, written out.
+    pub(crate) fn draw_uuid(&self) -> String {
+        let bytes = self.random().u128(..).to_be_bytes();
+        uuid::Builder::from_random_bytes(bytes).into_uuid().to_string()
     }
 
     fn random(&self) -> MutexGuard<'_, fastrand::Rng> {

@@ -66,8 +66,23 @@ impl Timers {
 
     /// Does `task` at `mono_ms`, unless the broker stops before.
     pub(crate) fn add_task(&self, mono_ms: i64, task: impl FnOnce(&Arc<Broker>) + Send + 'static) {
-        let first = self.tasks().add(mono_ms, self.next_id(), Box::new(task));
+        self.add_numbered_task(mono_ms, self.next_id(), task);
+    }
+
+    /// As [`add_task`](Self::add_task), by a [number](Self::next_id) under which the task can be taken back.
+    pub(crate) fn add_numbered_task(
+        &self,
+        mono_ms: i64,
+        id: u64,
+        task: impl FnOnce(&Arc<Broker>) + Send + 'static,
+    ) {
+        let first = self.tasks().add(mono_ms, id, Box::new(task));
         self.added(first, mono_ms);
+    }
+
+    /// Takes a task back that has not begun.
+    pub(crate) fn remove_task(&self, mono_ms: i64, id: u64) {
+        self.tasks().remove(mono_ms, id);
     }
 
     fn added(&self, first: bool, mono_ms: i64) {

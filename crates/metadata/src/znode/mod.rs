@@ -9,6 +9,7 @@ pub mod broker_seqid;
 pub mod cluster_id;
 pub mod config;
 pub mod config_change;
+pub mod consumer_offset;
 pub mod controller;
 pub mod controller_epoch;
 pub mod delete_topics;

@@ -23,7 +23,7 @@ use wire::types::{LeaderEpoch, Offset};
 
 use super::errors;
 use super::{Answer, node_endpoints};
-use crate::append::{Append, AppendResult, AppendSink, append};
+use crate::append::{self, Append, AppendResult, AppendSink, append};
 use crate::broker::Broker;
 use crate::call::Outcome;
 use crate::partition::Partition;
@@ -114,7 +114,8 @@ fn begin(broker: &Arc<Broker>, produce: &Arc<Produce>, place: usize, work: Work,
     }
     produce.set(place, |response| response.log_start_offset = partition.log().positions().log_start.0);
     let acks_all = produce.acks == ACKS_ALL;
-    append(broker, &partition, Append { records, acks_all, sink: produce.clone(), place });
+    let source = append::Source::Client;
+    append(broker, &partition, Append { records, acks_all, source, sink: produce.clone(), place });
 }
 
 /// Whether a batch of format 2 belongs to a transaction: bit 4 of its attributes, whose low byte is the 23rd.

@@ -4,7 +4,7 @@
 //! end as Kafka ends them: the connection is closed, but for ApiVersions, which is always answered.
 
 mod authorized;
-mod errors;
+pub(crate) mod errors;
 mod k00_produce;
 mod k01_fetch;
 mod k02_list_offsets;
@@ -13,6 +13,15 @@ mod k04_leader_and_isr;
 mod k05_stop_replica;
 mod k06_update_metadata;
 mod k07_controlled_shutdown;
+mod k08_offset_commit;
+mod k09_offset_fetch;
+mod k10_find_coordinator;
+mod k11_join_group;
+mod k12_heartbeat;
+mod k13_leave_group;
+mod k14_sync_group;
+mod k15_describe_groups;
+mod k16_list_groups;
 mod k18_api_versions;
 mod k19_create_topics;
 mod k20_delete_topics;
@@ -23,8 +32,10 @@ mod k32_describe_configs;
 mod k33_alter_configs;
 mod k35_describe_log_dirs;
 mod k37_create_partitions;
+mod k42_delete_groups;
 mod k43_elect_leaders;
 mod k44_incremental_alter_configs;
+mod k47_offset_delete;
 mod k56_alter_partition;
 mod k57_update_features;
 mod k60_describe_cluster;
@@ -46,7 +57,7 @@ use crate::call::{Call, Connection, Outcome, Reply, inline};
 use crate::metrics::RequestTimer;
 
 /// The keys that are served, in ascending order: what ApiVersions tells.
-pub(crate) const SERVED: [ApiKey; 24] = [
+pub(crate) const SERVED: [ApiKey; 35] = [
     ApiKey::Produce,
     ApiKey::Fetch,
     ApiKey::ListOffsets,
@@ -55,6 +66,15 @@ pub(crate) const SERVED: [ApiKey; 24] = [
     ApiKey::StopReplica,
     ApiKey::UpdateMetadata,
     ApiKey::ControlledShutdown,
+    ApiKey::OffsetCommit,
+    ApiKey::OffsetFetch,
+    ApiKey::FindCoordinator,
+    ApiKey::JoinGroup,
+    ApiKey::Heartbeat,
+    ApiKey::LeaveGroup,
+    ApiKey::SyncGroup,
+    ApiKey::DescribeGroups,
+    ApiKey::ListGroups,
     ApiKey::ApiVersions,
     ApiKey::CreateTopics,
     ApiKey::DeleteTopics,
@@ -65,8 +85,10 @@ pub(crate) const SERVED: [ApiKey; 24] = [
     ApiKey::AlterConfigs,
     ApiKey::DescribeLogDirs,
     ApiKey::CreatePartitions,
+    ApiKey::DeleteGroups,
     ApiKey::ElectLeaders,
     ApiKey::IncrementalAlterConfigs,
+    ApiKey::OffsetDelete,
     ApiKey::AlterPartition,
     ApiKey::UpdateFeatures,
     ApiKey::DescribeCluster,
@@ -198,6 +220,15 @@ fn route(broker: &Arc<Broker>, key: ApiKey, answer: Answer, body: &mut Decoder) 
         ApiKey::StopReplica => begin(broker, answer, body, k05_stop_replica::handle),
         ApiKey::UpdateMetadata => begin(broker, answer, body, k06_update_metadata::handle),
         ApiKey::ControlledShutdown => begin(broker, answer, body, k07_controlled_shutdown::handle),
+        ApiKey::OffsetCommit => begin(broker, answer, body, k08_offset_commit::handle),
+        ApiKey::OffsetFetch => begin(broker, answer, body, k09_offset_fetch::handle),
+        ApiKey::FindCoordinator => at_once(broker, answer, body, k10_find_coordinator::handle),
+        ApiKey::JoinGroup => begin(broker, answer, body, k11_join_group::handle),
+        ApiKey::Heartbeat => begin(broker, answer, body, k12_heartbeat::handle),
+        ApiKey::LeaveGroup => begin(broker, answer, body, k13_leave_group::handle),
+        ApiKey::SyncGroup => begin(broker, answer, body, k14_sync_group::handle),
+        ApiKey::DescribeGroups => at_once(broker, answer, body, k15_describe_groups::handle),
+        ApiKey::ListGroups => at_once(broker, answer, body, k16_list_groups::handle),
         ApiKey::ApiVersions => at_once(broker, answer, body, k18_api_versions::handle),
         ApiKey::CreateTopics => begin(broker, answer, body, k19_create_topics::handle),
         ApiKey::DeleteTopics => begin(broker, answer, body, k20_delete_topics::handle),
@@ -208,8 +239,10 @@ fn route(broker: &Arc<Broker>, key: ApiKey, answer: Answer, body: &mut Decoder) 
         ApiKey::AlterConfigs => begin(broker, answer, body, k33_alter_configs::handle),
         ApiKey::DescribeLogDirs => at_once(broker, answer, body, k35_describe_log_dirs::handle),
         ApiKey::CreatePartitions => begin(broker, answer, body, k37_create_partitions::handle),
+        ApiKey::DeleteGroups => begin(broker, answer, body, k42_delete_groups::handle),
         ApiKey::ElectLeaders => begin(broker, answer, body, k43_elect_leaders::handle),
         ApiKey::IncrementalAlterConfigs => begin(broker, answer, body, k44_incremental_alter_configs::handle),
+        ApiKey::OffsetDelete => begin(broker, answer, body, k47_offset_delete::handle),
         ApiKey::AlterPartition => begin(broker, answer, body, k56_alter_partition::handle),
         ApiKey::UpdateFeatures => begin(broker, answer, body, k57_update_features::handle),
         ApiKey::DescribeCluster => at_once(broker, answer, body, k60_describe_cluster::handle),

@@ -17,7 +17,7 @@ use wire::types::{BrokerId, TopicId, TopicName, TopicPartition};
 use super::Failure;
 use crate::broker::Broker;
 use crate::drive::gather::Gather;
-use crate::drive::{broker_configs, fetchers, topic_configs};
+use crate::drive::{broker_configs, fetchers, groups, topic_configs};
 use crate::partition::{Following, Origin, Partition};
 
 /// The configs of topics are read in portions of this many.
@@ -208,6 +208,7 @@ fn take_role(
     match role {
         Order::Lead => {
             partition.become_leader(broker, order.leadership.clone(), origin).map_err(Failure::Log)?;
+            groups::elected(broker, &order.partition, order.leadership.leader_epoch);
             Ok(None)
         }
         Order::Follow => {
@@ -217,6 +218,7 @@ fn take_role(
                 partition_epoch: order.leadership.partition_epoch,
             };
             partition.become_follower(broker, following, origin);
+            groups::resigned(broker, &order.partition, Some(following.epoch));
             Ok(Some(partition))
         }
         _ => {

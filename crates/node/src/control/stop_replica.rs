@@ -7,7 +7,7 @@ use wire::types::{LeaderEpoch, TopicPartition};
 
 use super::Failure;
 use crate::broker::Broker;
-use crate::drive::fetchers;
+use crate::drive::{fetchers, groups};
 use crate::partition::Origin;
 
 /// What the controller says of one partition.
@@ -42,6 +42,10 @@ pub(crate) fn obey(broker: &Arc<Broker>, orders: &[StopOrder], origin: Origin) -
         }
     }
     let names: Vec<_> = deleted.iter().map(|(_, order)| order.partition.clone()).collect();
+    for name in &names {
+        // Whatever epoch was told: without its log nobody can coordinate (KAFKA-4362, KAFKA-9235).
+        groups::resigned(broker, name, None);
+    }
     for ((at, _), result) in deleted.iter().zip(broker.remove_replicas(&names, origin)) {
         if let (Err(error), Some(outcome)) = (result, outcomes.get_mut(*at)) {
             *outcome = Err(Failure::Log(error));

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use wire::types::Now;
 
+use super::groups;
 use crate::broker::Broker;
 use crate::config::KafkaConfig;
 
@@ -17,6 +18,7 @@ enum Task {
     LogStarts,
     HighWatermarks,
     ProducerExpiry,
+    OffsetExpiry,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +43,7 @@ impl Schedule {
         let initial_ms = config.log_initial_task_delay_ms;
         let watermarks_ms = config.replica_high_watermark_checkpoint_interval_ms;
         let expiry_ms = i64::from(config.producer_id_expiration_check_interval_ms);
+        let offsets_ms = config.offsets_retention_check_interval_ms;
         // The tasks of the logs begin after log.initial.task.delay.ms, the others after their own interval.
         let entries = [
             (Task::Retention, config.log_retention_check_interval_ms, initial_ms),
@@ -49,6 +52,7 @@ impl Schedule {
             (Task::LogStarts, config.log_flush_start_offset_checkpoint_interval_ms, initial_ms),
             (Task::HighWatermarks, watermarks_ms, watermarks_ms),
             (Task::ProducerExpiry, expiry_ms, expiry_ms),
+            (Task::OffsetExpiry, offsets_ms, offsets_ms),
         ];
         let entry = |(task, interval_ms, first_ms)| Entry {
             task,
@@ -96,6 +100,7 @@ fn perform(broker: &Arc<Broker>, task: Task) {
         Task::RecoveryPoints => dirs.checkpoint_recovery_points(),
         Task::LogStarts => dirs.checkpoint_log_starts(),
         Task::HighWatermarks => dirs.checkpoint_high_watermarks(),
+        Task::OffsetExpiry => groups::expire_offsets(broker),
         Task::ProducerExpiry => {
             let limit_ms = i64::from(broker.config().producer_id_expiration_ms);
             for partition in broker.partitions().all() {
@@ -123,7 +128,8 @@ mod tests {
         assert_eq!(schedule.take_due(30_000), [Task::HighWatermarks]);
         assert_eq!(schedule.take_due(30_001).len(), 4);
         assert!(!schedule.take_due(599_000).contains(&Task::ProducerExpiry));
-        assert!(schedule.take_due(600_001).contains(&Task::ProducerExpiry));
+        let due = schedule.take_due(600_001);
+        assert!(due.contains(&Task::ProducerExpiry) && due.contains(&Task::OffsetExpiry));
     }
 
     #[test]

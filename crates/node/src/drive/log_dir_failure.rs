@@ -9,7 +9,7 @@ use bytes::Bytes;
 use metadata::store::{CreateMode, Op, Request, StoreError};
 use metadata::znode::log_dir_event;
 
-use super::fetchers;
+use super::{fetchers, groups};
 use crate::broker::Broker;
 
 /// The pause before the controller is told again, in milliseconds.
@@ -73,6 +73,7 @@ fn take_offline(broker: &Arc<Broker>) {
     fetchers::remove(broker, &names);
     for partition in failed {
         partition.become_offline(broker);
+        groups::resigned(broker, partition.name(), None);
     }
 }
 

@@ -11,6 +11,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
 use super::controller;
+use super::groups;
 use super::replicas;
 use super::replication;
 use super::requests::QUANTILES;
@@ -44,6 +45,7 @@ impl Collector for Snapshot {
         requests(&self.0, &mut encoder)?;
         states(&self.0, &mut encoder)?;
         controller::encode(&self.0, &mut encoder)?;
+        groups::encode(&self.0, &mut encoder)?;
         replicas::encode(&self.0, &mut encoder)?;
         replication::encode(&self.0, &mut encoder)?;
         logs(&self.0, &mut encoder)
@@ -196,7 +198,7 @@ pub(super) fn total(n: usize) -> f64 {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "Prometheus knows only doubles")]
-fn count(n: u64) -> f64 {
+pub(super) fn count(n: u64) -> f64 {
     n as f64
 }
 

@@ -6,6 +6,7 @@
 
 mod controller;
 mod export;
+mod groups;
 mod histogram;
 mod rate;
 mod replicas;

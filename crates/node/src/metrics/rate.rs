@@ -30,9 +30,14 @@ impl Rate {
 
     /// Something happened at `mono_ms`.
     pub(crate) fn mark(&self, mono_ms: i64) {
+        self.mark_many(mono_ms, 1);
+    }
+
+    /// Something happened so many times at `mono_ms`.
+    pub(crate) fn mark_many(&self, mono_ms: i64, times: u32) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.catch_up(mono_ms);
-        state.uncounted = state.uncounted.saturating_add(1);
+        state.uncounted = state.uncounted.saturating_add(times);
     }
 
     /// The rate at `mono_ms`; 0 before the first five seconds are over.

@@ -127,6 +127,11 @@ impl Leading {
         self.epoch
     }
 
+    /// The epoch since which this broker has led without a break.
+    pub(crate) fn led_since(&self) -> LeaderEpoch {
+        self.machine().led_since()
+    }
+
     /// Where the epoch began: the log end when this broker became leader.
     pub(crate) fn epoch_start(&self) -> Offset {
         self.epoch_start

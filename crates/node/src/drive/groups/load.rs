@@ -1,0 +1,227 @@
+//! Reading the groups of a partition from its log, when this broker begins to lead it.
+//!
+//! One partition is read at a time, in the order of the elections, on a thread for work that blocks; requests of its
+//! groups are told meanwhile that it is loading, and nobody else waits. What is read goes up to the log end of the
+//! moment: whatever the log holds then will be committed in this leadership or is so already, and nobody but this
+//! coordinator appends behind it. A partition that cannot be read wholly is not served.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use kernel::group::Event;
+use kernel::group::load::{LoadError, Loader};
+use kernel::topic_name::CONSUMER_OFFSETS;
+use storage::partition_log::{PartitionLog, ReadBound, ReadError};
+use wire::batch::control::{EndTxnMarker, MarkerType};
+use wire::batch::{Batch, BatchError, Limits, batches};
+use wire::types::{LeaderEpoch, Offset, TopicPartition};
+
+use super::slot::Slot;
+use crate::broker::Broker;
+
+/// How often the progress of a long load is told, in milliseconds.
+const TELL_INTERVAL_MS: i64 = 5_000;
+
+/// The partitions that are to be loaded, each with the epoch of its leadership.
+#[derive(Default)]
+pub(super) struct Loads(Mutex<Queue>);
+
+#[derive(Default)]
+struct Queue {
+    waiting: VecDeque<(i32, LeaderEpoch)>,
+    busy: bool,
+}
+
+impl Loads {
+    /// Adds a partition. Whether the caller must see to it that somebody loads.
+    fn add(&self, index: i32, epoch: LeaderEpoch) -> bool {
+        let mut queue = self.lock();
+        // Of one partition only the last leadership is wanted, so there are never more than partitions.
+        queue.waiting.retain(|(other, _)| *other != index);
+        queue.waiting.push_back((index, epoch));
+        !std::mem::replace(&mut queue.busy, true)
+    }
+
+    fn next(&self) -> Option<(i32, LeaderEpoch)> {
+        let mut queue = self.lock();
+        let next = queue.waiting.pop_front();
+        queue.busy = next.is_some();
+        next
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Queue> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Why a partition is not loaded.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    /// It was let go meanwhile.
+    #[error("it is not led any more")]
+    NotLed,
+    #[error("the log cannot be read: {0}")]
+    Read(#[from] ReadError),
+    #[error("the log cannot be read: {0}")]
+    Io(#[from] std::io::Error),
+    #[error("a batch cannot be read: {0}")]
+    Batch(#[from] BatchError),
+    #[error("the batch at offset {0} holds a record that cannot be read: {1:?}")]
+    Record(Offset, LoadError),
+}
+
+/// Loads a partition when those before it are loaded.
+pub(super) fn begin(broker: &Arc<Broker>, index: i32, epoch: LeaderEpoch) {
+    if broker.groups().loads.add(index, epoch) {
+        let then = broker.clone();
+        broker.run_job(move || {
+            while let Some((index, epoch)) = then.groups().loads.next() {
+                load(&then, index, epoch);
+            }
+        });
+    }
+}
+
+fn load(broker: &Arc<Broker>, index: i32, epoch: LeaderEpoch) {
+    let name = TopicPartition::new(CONSUMER_OFFSETS, index);
+    let begin_ms = broker.now().mono_ms;
+    let outcome = broker.hosted(&name).ok_or(Failure::NotLed).and_then(|partition| {
+        let mut reader =
+            Reader { broker, index, epoch, loader: Loader::default(), records: 0, told_ms: begin_ms };
+        reader.read(partition.log())?;
+        Ok(reader)
+    });
+    let groups = broker.groups();
+    match outcome {
+        Ok(reader) => {
+            let records = reader.records;
+            let count = take_over(broker, reader);
+            let now_ms = broker.now().mono_ms;
+            let took_ms = now_ms.saturating_sub(begin_ms);
+            groups.meters.load_times.add(now_ms, took_ms);
+            if records > 0 {
+                tracing::info!(partition = %name, %epoch, records, groups = count, took_ms, "groups are loaded");
+            }
+        }
+        Err(Failure::NotLed) => {
+            tracing::debug!(partition = %name, "groups are not loaded: the partition was let go")
+        }
+        Err(error) => {
+            groups.registry.failed(index, epoch);
+            tracing::error!(
+                partition = %name, %error,
+                "the groups of this partition cannot be loaded and are not served; let another replica lead it, \
+                 or mend the log and restart this broker"
+            );
+        }
+    }
+}
+
+/// The groups are here from now on. Returns how many.
+fn take_over(broker: &Arc<Broker>, reader: Reader<'_>) -> usize {
+    let Reader { index, epoch, loader, .. } = reader;
+    let groups = broker.groups();
+    let loaded = loader.finish(&groups.settings, broker.now());
+    for (version, records) in &loaded.unknown {
+        tracing::warn!(
+            partition = index,
+            version,
+            records,
+            "records of a later version of Kafka are passed over"
+        );
+    }
+    let mut slots = Vec::with_capacity(loaded.groups.len());
+    for (group, commands) in loaded.groups {
+        let slot = Slot::new(group, index, epoch);
+        slot.begin(broker, commands);
+        slots.push(slot);
+    }
+    let count = slots.len();
+    for slot in groups.registry.loaded(index, epoch, slots).err().unwrap_or_default() {
+        slot.tell(broker, Event::Unload);
+    }
+    count
+}
+
+/// A load under way.
+struct Reader<'a> {
+    broker: &'a Arc<Broker>,
+    index: i32,
+    epoch: LeaderEpoch,
+    loader: Loader,
+    records: u64,
+    told_ms: i64,
+}
+
+impl Reader<'_> {
+    /// Reads the log in pieces of the load buffer, or of one batch if that is larger.
+    fn read(&mut self, log: &PartitionLog) -> Result<(), Failure> {
+        let positions = log.positions();
+        let mut next = positions.log_start;
+        while next < positions.log_end {
+            if !self.broker.groups().registry.is_loading(self.index, self.epoch) {
+                return Err(Failure::NotLed);
+            }
+            let buffer = self.broker.groups().load_buffer_bytes;
+            let read = log.read(next, buffer, true, ReadBound::LogEnd)?;
+            let Some(range) = read.range else { break };
+            let before = next;
+            for batch in batches(Bytes::from(range.to_vec()?)) {
+                let batch = batch?;
+                self.batch(&batch)?;
+                next = batch.header.last_offset().plus(1);
+            }
+            if next == before {
+                // Nothing whole is left (KAFKA-9065).
+                break;
+            }
+            self.tell(next, positions.log_end);
+        }
+        Ok(())
+    }
+
+    fn batch(&mut self, batch: &Batch) -> Result<(), Failure> {
+        batch.verify_crc()?;
+        let header = &batch.header;
+        if header.is_control() {
+            if let Some(marker) = EndTxnMarker::read(batch)? {
+                self.loader.transaction_ended(header.producer_id, marker.marker_type == MarkerType::Commit);
+            }
+            return Ok(());
+        }
+        let producer = header.is_transactional().then_some(header.producer_id);
+        for record in batch.records(Limits::default()) {
+            let record = record?;
+            let taken = self.loader.record(header.base_offset, producer, record.key, record.value);
+            taken.map_err(|error| Failure::Record(header.base_offset, error))?;
+            self.records = self.records.saturating_add(1);
+        }
+        Ok(())
+    }
+
+    fn tell(&mut self, next: Offset, end: Offset) {
+        let now_ms = self.broker.now().mono_ms;
+        if now_ms.saturating_sub(self.told_ms) >= TELL_INTERVAL_MS {
+            self.told_ms = now_ms;
+            tracing::info!(partition = self.index, %next, %end, records = self.records, "groups are being loaded");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_one_partition_only_the_last_leadership_is_loaded() {
+        let loads = Loads::default();
+        assert!(loads.add(1, LeaderEpoch(1)));
+        assert!(!loads.add(2, LeaderEpoch(1)));
+        assert!(!loads.add(1, LeaderEpoch(3)));
+        assert_eq!(loads.next(), Some((2, LeaderEpoch(1))));
+        assert_eq!(loads.next(), Some((1, LeaderEpoch(3))));
+        assert_eq!(loads.next(), None);
+        assert!(loads.add(1, LeaderEpoch(4)), "the next one begins anew");
+    }
+}
