@@ -186,13 +186,66 @@ impl Client {
         output.lines().map(parse).collect()
     }
 
+    /// A member of a group that reads `topic` until it is asked to end. It prints `read`, partition and offset of each
+    /// record, split by tabs; Java's consumer writes `Partition:` and `Offset:` before the numbers. The members of our own
+    /// programs commit by hand, and print what was `committed`, or that it has `failed`.
+    ///
+    /// # Errors
+    /// When the client is not installed.
+    pub fn member(self, bootstrap: &str, topic: &str, group: &str) -> Result<Command> {
+        match self {
+            Self::Java(jars) => {
+                let property = if jars == Jars::Kafka39 { "--property" } else { "--formatter-property" };
+                let mut arguments = vec!["--bootstrap-server", bootstrap, "--topic", topic, "--group", group];
+                arguments.extend([
+                    "--from-beginning",
+                    property,
+                    "print.partition=true",
+                    property,
+                    "print.offset=true",
+                ]);
+                for consumer in
+                    ["session.timeout.ms=6000", "heartbeat.interval.ms=500", "auto.commit.interval.ms=200"]
+                {
+                    arguments.extend(["--consumer-property", consumer]);
+                }
+                let options = ["-Xmx256M", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"];
+                java::command(jars, &options, "org.apache.kafka.tools.consumer.ConsoleConsumer", &arguments)
+            }
+            Self::Kcat => {
+                let mut command = Command::new("kcat");
+                command.args([
+                    "-b",
+                    bootstrap,
+                    "-u",
+                    "-f",
+                    "read\t%p\t%o\n",
+                    "-X",
+                    "auto.offset.reset=earliest",
+                ]);
+                command.args(["-X", "session.timeout.ms=6000", "-X", "heartbeat.interval.ms=500"]);
+                command.args(["-X", "auto.commit.interval.ms=200", "-G", group, topic]);
+                Ok(command)
+            }
+            Self::Python(_) | Self::Go | Self::Node => {
+                let mut command = self.command()?;
+                command.args(["group", bootstrap, topic, group]);
+                Ok(command)
+            }
+        }
+    }
+
     /// Runs the client's own program and returns what it printed.
     ///
     /// # Errors
     /// When the program fails, or the client has none.
     pub fn program(self, arguments: &[&str]) -> Result<String> {
+        Ok(run_well(self.command()?.args(arguments), "", LIMIT)?.stdout)
+    }
+
+    fn command(self) -> Result<Command> {
         let (cache, clients) = (cache::folder()?, cache::workspace().join("tests/clients"));
-        let mut command = match self {
+        Ok(match self {
             Self::Python(module) => {
                 let mut command = Command::new(cache.join("python/venv/bin/python"));
                 command.arg("-B").arg(clients.join("python").join(format!("{module}.py")));
@@ -206,8 +259,7 @@ impl Client {
                 command
             }
             Self::Java(_) | Self::Kcat => anyhow::bail!("{self:?} has no program of ours"),
-        };
-        Ok(run_well(command.args(arguments), "", LIMIT)?.stdout)
+        })
     }
 }
 

@@ -5,8 +5,10 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/signal"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -16,6 +18,10 @@ import (
 func main() {
 	if len(os.Args) < 5 {
 		fail("usage: franz COMMAND BOOTSTRAP TOPIC ...")
+	}
+	if os.Args[1] == "group" {
+		group(os.Args[2], os.Args[3], os.Args[4])
+		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
 	defer cancel()
@@ -75,6 +81,34 @@ func consume(ctx context.Context, bootstrap, topic string, partition int32, end 
 			}
 			position = r.Offset + 1
 		})
+	}
+}
+
+// A member of a group, until it is asked to end: every record it reads, and every offset that it has committed.
+func group(bootstrap, topic, name string) {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	client := connect(kgo.SeedBrokers(bootstrap), kgo.ConsumerGroup(name), kgo.ConsumeTopics(topic),
+		kgo.DisableAutoCommit(), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
+		kgo.SessionTimeout(6*time.Second), kgo.HeartbeatInterval(500*time.Millisecond))
+	defer client.Close()
+	for ctx.Err() == nil {
+		fetches := client.PollRecords(ctx, 20)
+		ends := map[int32]int64{}
+		fetches.EachRecord(func(r *kgo.Record) {
+			fmt.Printf("read\t%d\t%d\n", r.Partition, r.Offset)
+			ends[r.Partition] = r.Offset + 1
+		})
+		if len(ends) == 0 {
+			continue
+		}
+		if err := client.CommitRecords(ctx, fetches.Records()...); err != nil {
+			fmt.Printf("failed\t%v\n", err)
+			continue
+		}
+		for partition, end := range ends {
+			fmt.Printf("committed\t%d\t%d\n", partition, end)
+		}
 	}
 }
 

@@ -1,5 +1,4 @@
-// kafkajs: COMMAND BOOTSTRAP TOPIC ..., see the README beside the clients. It reads only in groups, so here
-// it creates and produces.
+// kafkajs: COMMAND BOOTSTRAP TOPIC ..., see the README beside the clients. It reads only in groups.
 "use strict";
 
 const { Kafka, CompressionTypes, CompressionCodecs, logLevel } = require("kafkajs");
@@ -49,9 +48,45 @@ async function main([command, bootstrap, topic, ...rest]) {
     }));
     await producer.send({ topic, compression: TYPES[codec], messages });
     await producer.disconnect();
+  } else if (command === "group") {
+    await member(kafka, topic, rest[0]);
   } else {
     throw new Error(`unknown command ${command}`);
   }
+}
+
+// A member of a group, until it is asked to end: every record it reads, and every offset that it has committed.
+async function member(kafka, topic, groupId) {
+  const consumer = kafka.consumer({
+    groupId,
+    sessionTimeout: 6000,
+    heartbeatInterval: 500,
+    maxWaitTimeInMs: 200,
+    retry: { retries: 100, maxRetryTime: 1000 },
+  });
+  const asked = new Promise((resolve) => process.on("SIGTERM", resolve));
+  await consumer.connect();
+  await consumer.subscribe({ topics: [topic], fromBeginning: true });
+  await consumer.run({
+    autoCommit: false,
+    eachBatch: async ({ batch, resolveOffset, isRunning, isStale }) => {
+      if (!isRunning() || isStale()) return;
+      for (const message of batch.messages) {
+        console.log(`read\t${batch.partition}\t${message.offset}`);
+        resolveOffset(message.offset);
+      }
+      const offset = (BigInt(batch.lastOffset()) + 1n).toString();
+      try {
+        await consumer.commitOffsets([{ topic, partition: batch.partition, offset }]);
+        console.log(`committed\t${batch.partition}\t${offset}`);
+      } catch (error) {
+        console.log(`failed\t${error}`);
+        throw error;
+      }
+    },
+  });
+  await asked;
+  await consumer.disconnect();
 }
 
 main(process.argv.slice(2)).then(

@@ -5,8 +5,9 @@ import sys
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.errors import KafkaError
 
-from values import records, show
+from values import Stop, committed, failed, read, records, show
 
 
 async def create(bootstrap, topic, partitions):
@@ -50,5 +51,36 @@ async def consume(bootstrap, topic, partition, end):
     await consumer.stop()
 
 
+async def group(bootstrap, topic, name):
+    """A member of a group, until it is asked to end: every record it reads, and every offset that it has committed."""
+    stop = Stop()
+    consumer = AIOKafkaConsumer(
+        topic,
+        bootstrap_servers=bootstrap,
+        group_id=name,
+        enable_auto_commit=False,
+        auto_offset_reset="earliest",
+        session_timeout_ms=6000,
+        heartbeat_interval_ms=500,
+    )
+    await consumer.start()
+    while not stop:
+        offsets = {}
+        for partition, messages in (await consumer.getmany(timeout_ms=200, max_records=20)).items():
+            for message in messages:
+                read(partition.partition, message.offset)
+            offsets[partition] = messages[-1].offset + 1
+        if not offsets:
+            continue
+        try:
+            await consumer.commit(offsets)
+            for partition, offset in offsets.items():
+                committed(partition.partition, offset)
+        except KafkaError as error:
+            failed(repr(error))
+    await consumer.stop()
+
+
 if __name__ == "__main__":
-    asyncio.run({"create": create, "produce": produce, "consume": consume}[sys.argv[1]](*sys.argv[2:]))
+    commands = {"create": create, "produce": produce, "consume": consume, "group": group}
+    asyncio.run(commands[sys.argv[1]](*sys.argv[2:]))

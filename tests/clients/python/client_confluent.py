@@ -2,10 +2,17 @@
 
 import sys
 
-from confluent_kafka import OFFSET_BEGINNING, TIMESTAMP_LOG_APPEND_TIME, Consumer, Producer, TopicPartition
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    TIMESTAMP_LOG_APPEND_TIME,
+    Consumer,
+    KafkaException,
+    Producer,
+    TopicPartition,
+)
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from values import records, show
+from values import Stop, committed, failed, read, records, show
 
 
 def create(bootstrap, topic, partitions):
@@ -73,6 +80,42 @@ def consume_all(bootstrap, topic, partition, end):
         print(*facts, message.headers(), message.key(), message.value(), sep="\t")
 
 
+def group(bootstrap, topic, name):
+    """A member of a group, until it is asked to end: every record it reads, and every offset that it has committed."""
+    stop = Stop()
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": name,
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+            "session.timeout.ms": 6000,
+            "heartbeat.interval.ms": 500,
+        }
+    )
+    consumer.subscribe([topic])
+    while not stop:
+        offsets = {}
+        for message in consumer.consume(20, 0.2):
+            if message.error():
+                print(message.error(), file=sys.stderr)
+                continue
+            read(message.partition(), message.offset())
+            offsets[message.partition()] = message.offset() + 1
+        if not offsets:
+            continue
+        try:
+            wanted = [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
+            for it in consumer.commit(offsets=wanted, asynchronous=False):
+                if it.error is None:
+                    committed(it.partition, it.offset)
+                else:
+                    failed(it.error)
+        except KafkaException as error:
+            failed(error)
+    consumer.close()
+
+
 if __name__ == "__main__":
     commands = {
         "create": create,
@@ -80,5 +123,6 @@ if __name__ == "__main__":
         "produce-headers": produce_headers,
         "consume": consume,
         "consume-all": consume_all,
+        "group": group,
     }
     commands[sys.argv[1]](*sys.argv[2:])

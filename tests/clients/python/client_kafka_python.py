@@ -2,10 +2,11 @@
 
 import sys
 
-from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka import KafkaConsumer, KafkaProducer, OffsetAndMetadata, TopicPartition
 from kafka.admin import KafkaAdminClient, NewTopic
+from kafka.errors import KafkaError
 
-from values import records, show
+from values import Stop, committed, failed, read, records, show
 
 
 def create(bootstrap, topic, partitions):
@@ -46,5 +47,34 @@ def consume(bootstrap, topic, partition, end):
     consumer.close()
 
 
+def group(bootstrap, topic, name):
+    """A member of a group, until it is asked to end: every record it reads, and every offset that it has committed."""
+    stop = Stop()
+    consumer = KafkaConsumer(
+        topic,
+        bootstrap_servers=bootstrap,
+        group_id=name,
+        enable_auto_commit=False,
+        auto_offset_reset="earliest",
+        session_timeout_ms=6000,
+        heartbeat_interval_ms=500,
+    )
+    while not stop:
+        offsets = {}
+        for partition, messages in consumer.poll(timeout_ms=200, max_records=20).items():
+            for message in messages:
+                read(partition.partition, message.offset)
+            offsets[partition] = OffsetAndMetadata(messages[-1].offset + 1, "", -1)
+        if not offsets:
+            continue
+        try:
+            consumer.commit(offsets)
+            for partition, it in offsets.items():
+                committed(partition.partition, it.offset)
+        except KafkaError as error:
+            failed(repr(error))
+    consumer.close()
+
+
 if __name__ == "__main__":
-    {"create": create, "produce": produce, "consume": consume}[sys.argv[1]](*sys.argv[2:])
+    {"create": create, "produce": produce, "consume": consume, "group": group}[sys.argv[1]](*sys.argv[2:])
