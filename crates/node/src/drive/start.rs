@@ -105,7 +105,7 @@ pub fn start(config: KafkaConfig, environment: Environment) -> Result<Arc<Broker
     surely(&*store, || Ok(persistent_paths::ensure_persistent_paths(&*store)?))?;
     let now = environment.clock.now();
     let failures = Arc::new(LogDirFailures::default());
-    let options = log_dirs_options(&config, environment.disk.clone(), failures.clone());
+    let options = log_dirs_options(&config, membership, environment.disk.clone(), failures.clone());
     let log_dirs = LogDirs::open(&config.log_dirs, options)?;
     let of_dirs = log_dirs.cluster_id();
     let cluster_id = surely(&*store, || {
@@ -167,12 +167,14 @@ fn tell_losses(loaded: &LoadReport) {
 
 fn log_dirs_options(
     config: &KafkaConfig,
+    membership: Membership,
     disk: Arc<dyn Disk>,
     failures: Arc<LogDirFailures>,
 ) -> LogDirsOptions {
     LogDirsOptions {
         disk,
         on_offline: Arc::new(move |_| failures.note()),
+        is_same_boot: matches!(membership, Membership::Member { is_same_boot: true, .. }),
         producer_expiration: Millis(i64::from(config.producer_id_expiration_ms)),
         ..LogDirsOptions::default()
     }

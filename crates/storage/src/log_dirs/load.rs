@@ -150,6 +150,7 @@ impl LogDirs {
                     dir: found.dir.path().join(names::current_dir(partition)),
                     config: config_of(partition),
                     clean: found.clean,
+                    is_same_boot: self.is_same_boot,
                     recovery_point: offset(&found.recovery_points, partition).max(Offset(0)),
                     log_start: offset(&found.log_starts, partition).max(Offset(0)),
                     high_watermark: offset(&found.high_watermarks, partition).max(Offset(0)),

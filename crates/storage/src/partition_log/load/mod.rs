@@ -44,6 +44,8 @@ pub struct OpenLog {
     pub config: Arc<LogConfig>,
     /// Whether the log directory was closed in order.
     pub clean: bool,
+    /// Whether the machine has been up since the log was written last: then nothing that was written is missing.
+    pub is_same_boot: bool,
     /// The recovery point of the checkpoint; 0 if it has none.
     pub recovery_point: Offset,
     /// The log start of the checkpoint; 0 if it has none.

@@ -58,8 +58,7 @@ impl Loader<'_> {
                 recovery.dropped = self.drop_from(segments, at)?;
                 break;
             }
-            if recovery.log_end.is_some_and(|end| segment.base() > end) && !self.args.config.cleanup_compact {
-                // Compaction leaves gaps; elsewhere records are missing that the disk has lost.
+            if recovery.log_end.is_some_and(|end| segment.base() > end) && self.may_lack_records() {
                 recovery.dropped = self.drop_from(segments, at)?;
                 break;
             }
@@ -82,6 +81,12 @@ impl Loader<'_> {
             }
         }
         Ok(recovery)
+    }
+
+    /// Whether a gap between segments must be taken for records that the disk has lost. Compaction leaves gaps, and so does
+    /// what was copied from a log that was compacted once; a disk loses nothing while the machine is up.
+    fn may_lack_records(&self) -> bool {
+        !self.args.config.cleanup_compact && !self.args.is_same_boot
     }
 
     /// The segments that must be recovered however the stop was.

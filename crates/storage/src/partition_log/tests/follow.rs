@@ -43,6 +43,22 @@ fn offsets_may_leave_gaps_but_must_rise() {
     assert_eq!(log.end(), 12);
 }
 
+/// A log that was compacted once, or a copy of one, has gaps between segments too.
+#[test]
+fn a_gap_between_segments_stays_where_only_the_process_died_and_ends_the_log_where_the_power_did() {
+    let bench = Bench::with(LogConfig { segment_bytes: 200, ..small_segments() });
+    let log = bench.create();
+    log.append_as_follower(stamped(0, 1, 3), NEWEST, now()).unwrap();
+    log.append_as_follower(stamped(10, 1, 2), NEWEST, now()).unwrap();
+    assert_eq!(segment_bases(&log), [0, 10]);
+    let mut next = bench.after(CrashMode::ProcessKill);
+    let log = next.open(false);
+    assert_eq!((log.end(), offsets(&log.read_from(3, 1, ReadBound::LogEnd))), (12, vec![(10, 11)]));
+    drop(log);
+    next.is_same_boot = false;
+    assert_eq!(next.open(false).end(), 3);
+}
+
 #[test]
 fn records_below_the_log_end_are_unexpected() {
     let log = Bench::new().create();

@@ -42,6 +42,8 @@ struct Bench {
     background: Arc<Background>,
     health: Arc<DirHealth>,
     now: Now,
+    /// Whether the machine has been up since the process before.
+    is_same_boot: bool,
     /// The checkpoints.
     recovery_point: Offset,
     log_start: Offset,
@@ -67,6 +69,7 @@ impl Bench {
             background: Background::new(Box::new(|| {})),
             health: DirHealth::new("/logs", Box::new(|_| {})),
             now: Now { mono_ms: 1_000, wall_ms: 1_000_000 },
+            is_same_boot: false,
             recovery_point: Offset(0),
             log_start: Offset(0),
             high_watermark: Offset(0),
@@ -81,6 +84,7 @@ impl Bench {
             log_start: self.log_start,
             high_watermark: self.high_watermark,
             now: self.now,
+            is_same_boot: mode == CrashMode::ProcessKill,
             ..Self::on(disk, self.config.clone())
         }
     }
@@ -106,6 +110,7 @@ impl Bench {
             dir: PathBuf::from(DIR),
             config: Arc::new(self.config.clone()),
             clean,
+            is_same_boot: self.is_same_boot,
             recovery_point: self.recovery_point,
             log_start: self.log_start,
             high_watermark: self.high_watermark,

@@ -164,12 +164,7 @@ impl Run {
                 self.bench.log_start = Offset(self.model.log_start);
                 self.bench.high_watermark = Offset(self.model.high_watermark);
                 self.bench = self.bench.after(CrashMode::ProcessKill);
-                // A cut within a batch leaves a gap, which no recovery but that of a compacted log passes.
-                let config = self.bench.config.clone();
-                self.bench.config.cleanup_compact = true;
                 self.log = self.bench.open(false);
-                self.bench.config = config.clone();
-                self.log.update_config(Arc::new(config));
                 self.recall_lost_sequences();
             }
         }
