@@ -71,33 +71,33 @@ pub(crate) fn epochs_without_records(stage: &Stage) -> Result<()> {
 pub(crate) fn follower_below_the_leaders_start(stage: &Stage) -> Result<()> {
     let mut lab = stage.lab(Lag::Short)?;
     lab.lead(1, 0, &[1, 2], &[1, 2])?;
-    append(&lab, 1, 0, 0..4)?;
-    lab.until_high_watermark(2, 4)?;
+    append(&lab, 1, 0, 0..40)?;
+    lab.until_high_watermark(2, 40)?;
     lab.kill(2)?;
-    append(&lab, 1, 0, 4..12)?;
+    append(&lab, 1, 0, 40..105)?;
     lab.until_isr(&[1])?;
-    lab.until_high_watermark(1, 12)?;
-    lab.delete_records(1, 10)?;
+    lab.until_high_watermark(1, 105)?;
+    lab.delete_records(1, 100)?;
     lab.start(2)?;
     lab.stand_in.tell(2)?;
-    End::of_names(1, records(0, 10..12)).from(10).epochs(&[(0, 10)], &[(0, 10)]).must_come(&lab)
+    End::of_names(1, records(0, 100..105)).from(100).epochs(&[(0, 100)], &[(0, 100)]).must_come(&lab)
 }
 
 /// The follower's epoch is older than all that the leader knows.
 pub(crate) fn epoch_below_the_leaders_first(stage: &Stage) -> Result<()> {
     let lab = stage.lab(Lag::Long)?;
     lab.lead(2, 3, &[1, 2], &[2, 1])?;
-    append(&lab, 2, 3, 0..10)?;
-    lab.until_high_watermark(1, 10)?;
+    append(&lab, 2, 3, 0..100)?;
+    lab.until_high_watermark(1, 100)?;
     let held = lab.cut_off(1, 2)?;
-    append(&lab, 2, 3, 10..12)?;
+    append(&lab, 2, 3, 100..120)?;
     lab.lead(1, 5, &[1], &[1])?;
-    append(&lab, 1, 5, 10..11)?;
-    lab.until_high_watermark(1, 11)?;
-    lab.delete_records(1, 10)?;
+    append(&lab, 1, 5, 100..101)?;
+    lab.until_high_watermark(1, 101)?;
+    lab.delete_records(1, 100)?;
     drop(held);
     lab.stand_in.tell(2)?;
-    End::of_names(1, records(5, 10..11)).from(10).epochs(&[(5, 10)], &[(5, 10)]).must_come(&lab)
+    End::of_names(1, records(5, 100..101)).from(100).epochs(&[(5, 100)], &[(5, 100)]).must_come(&lab)
 }
 
 /// A new epoch is in the leader's file at once, and in the follower's with its first record.
