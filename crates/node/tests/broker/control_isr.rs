@@ -20,6 +20,7 @@ use wire::types::{BrokerId, TopicId};
 use crate::cases_tools::{end_offset, good, listed};
 use crate::control_tools::{ID, Order, order};
 use crate::harness::{Node, answer, frame, produce_request};
+use crate::journal;
 use crate::peers::Sent;
 
 /// Longer than `replica.lag.time.max.ms`, and its half besides.
@@ -156,6 +157,28 @@ fn a_request_that_has_no_answer_is_made_again_for_ever() {
     negotiate(&node, 3);
     confirm(node.peers.take());
     assert_eq!(outcome(&waiting), ErrorCode::None);
+}
+
+#[test]
+fn that_the_isr_cannot_be_changed_is_told_once_until_it_can() {
+    // It is tried again twenty times a second, for as long as it takes.
+    let logged = journal::logged(|| {
+        let node = leader();
+        pass(&node, LAG);
+        for _ in 0..5 {
+            negotiate(&node, 3);
+            node.peers.take::<AlterPartitionRequest>().fail();
+            pass(&node, PAUSE);
+        }
+        negotiate(&node, 3);
+        confirm(node.peers.take());
+        // Another time is told of again.
+        node.obeys(&order("t", 0, 2, &[0, 1]));
+        pass(&node, LAG);
+        node.peers.take::<AlterPartitionRequest>().fail();
+    });
+    let told = logged.iter().filter(|(_, line)| line.starts_with("the controller does not change the ISR"));
+    assert_eq!(told.count(), 2, "{logged:#?}");
 }
 
 #[test]

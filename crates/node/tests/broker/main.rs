@@ -29,6 +29,7 @@ mod groups;
 mod groups_offsets;
 mod groups_partitions;
 mod harness;
+mod journal;
 mod lost_answers;
 mod pair;
 mod peers;
