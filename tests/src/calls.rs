@@ -101,16 +101,31 @@ pub fn delete_topic(bootstrap: &str, topic: &str) -> Result<()> {
     Ok(())
 }
 
+/// The timestamp that asks for the latest offset.
+pub const LATEST: i64 = -1;
+
+/// Asks the leader of this epoch, or of any (-1), for the offset for a timestamp.
+#[must_use]
+pub fn list_offsets_request(
+    topic: &str,
+    partition: i32,
+    timestamp: i64,
+    leader_epoch: i32,
+) -> ListOffsetsRequest {
+    let partition = ListOffsetsPartition::default()
+        .with_partition_index(partition)
+        .with_current_leader_epoch(leader_epoch)
+        .with_timestamp(timestamp);
+    let topic = ListOffsetsTopic::default().with_name(topic_name(topic)).with_partitions(vec![partition]);
+    ListOffsetsRequest::default().with_replica_id(BrokerId(-1)).with_topics(vec![topic])
+}
+
 /// The offset for a timestamp, -1 (latest) and -2 (earliest) included.
 ///
 /// # Errors
 /// When the partition does not serve in time, or answers with an error.
 pub fn offset_at(bootstrap: &str, topic: &str, partition: usize, timestamp: i64) -> Result<i64> {
-    let partition = ListOffsetsPartition::default()
-        .with_partition_index(i32::try_from(partition)?)
-        .with_timestamp(timestamp);
-    let topic = ListOffsetsTopic::default().with_name(topic_name(topic)).with_partitions(vec![partition]);
-    let request = ListOffsetsRequest::default().with_replica_id(BrokerId(-1)).with_topics(vec![topic]);
+    let request = list_offsets_request(topic, i32::try_from(partition)?, timestamp, -1);
     wait::until("an answer of ListOffsets", SERVE_LIMIT, || {
         let response = Connection::open(bootstrap)?.call(1, &request)?;
         let answer = response.topics.first().and_then(|t| t.partitions.first()).context("an empty answer")?;

@@ -73,6 +73,15 @@ pub enum Finding {
         /// What is there at the end.
         now: Option<ReadRecord>,
     },
+    /// The latest offset lies below what was told before (KIP-207).
+    Fallen {
+        /// Who asked.
+        asker: String,
+        /// What was told before.
+        before: i64,
+        /// What was told after it, or the end of what there is to read at the end.
+        now: i64,
+    },
     /// A reader was given an offset that does not follow the one before.
     Gap {
         /// Who read.
@@ -111,6 +120,9 @@ impl fmt::Display for Finding {
                     Some(now) => write!(f, "{}", now.id),
                     None => f.write_str("nothing"),
                 }
+            }
+            Self::Fallen { asker, before, now } => {
+                write!(f, "fallen: {asker} was told the latest offset {before}, then {now}")
             }
             Self::Gap { reader, before, offset } => {
                 write!(f, "gap: {reader} was given offset {offset} after {before}")

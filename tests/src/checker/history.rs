@@ -84,6 +84,15 @@ pub struct Read {
     pub is_final: bool,
 }
 
+/// The latest offsets that were told to one who asked for them, each after the answer before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Latest {
+    /// Who asked.
+    pub asker: String,
+    /// What was told.
+    pub offsets: Vec<i64>,
+}
+
 /// What happened to one partition.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PartitionHistory {
@@ -91,6 +100,8 @@ pub struct PartitionHistory {
     pub attempts: Vec<Attempt>,
     /// All reads; at least one is final.
     pub reads: Vec<Read>,
+    /// What was told of the end of the partition.
+    pub latest: Vec<Latest>,
 }
 
 /// A run.
@@ -112,7 +123,15 @@ impl History {
             let mine = self.partitions.entry(partition).or_default();
             mine.attempts.extend(noted.attempts);
             mine.reads.extend(noted.reads);
+            mine.latest.extend(noted.latest);
         }
+    }
+
+    /// How many different latest offsets were told.
+    #[must_use]
+    pub fn ends_told(&self) -> usize {
+        let told = self.partitions.values().flat_map(|partition| &partition.latest);
+        told.map(|latest| latest.offsets.len()).sum()
     }
 
     /// How many records were acknowledged.

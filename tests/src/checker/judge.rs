@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::finding::{Finding, Findings};
-use super::history::{Attempt, History, Outcome, PartitionHistory, Read, ReadRecord, RecordId};
+use super::history::{Attempt, History, Latest, Outcome, PartitionHistory, Read, ReadRecord, RecordId};
 
 /// Everything in a run that a log may never do. The topics have neither compaction nor transactions, and nothing
 /// was deleted from them.
@@ -29,6 +29,10 @@ fn judge_partition(noted: &PartitionHistory) -> Vec<Finding> {
         if !std::ptr::eq(read, last) {
             judge_permanence(read, &at_the_end, &mut findings);
         }
+    }
+    let end = last.records.last().map_or(0, |record| record.offset + 1);
+    for latest in &noted.latest {
+        judge_latest(latest, end, &mut findings);
     }
     let places = judge_order(last, &mut findings);
     judge_acknowledged(&noted.attempts, &places, &mut findings);
@@ -75,6 +79,18 @@ fn judge_permanence(read: &Read, at_the_end: &BTreeMap<i64, ReadRecord>, finding
         if now != Some(*record) {
             findings.push(Finding::TakenBack { reader: read.reader.clone(), read: *record, now });
         }
+    }
+}
+
+/// The latest offset that one is told never falls, and all below it is there to be read at the end.
+fn judge_latest(latest: &Latest, end: i64, findings: &mut Vec<Finding>) {
+    let mut highest = 0;
+    for now in latest.offsets.iter().copied().chain([end]) {
+        if now < highest {
+            let (asker, before) = (latest.asker.clone(), highest);
+            findings.push(Finding::Fallen { asker, before, now });
+        }
+        highest = highest.max(now);
     }
 }
 
@@ -155,7 +171,8 @@ mod tests {
         ];
         let ids = [id(1, 0), id(1, 1), id(2, 0), id(2, 1), id(1, 2), id(1, 3)];
         let reads = vec![read("early", 1, &ids[1..3], false), read("last", 0, &ids, true)];
-        PartitionHistory { attempts, reads }
+        let latest = vec![Latest { asker: "who asks".into(), offsets: vec![0, 3, 3, 6] }];
+        PartitionHistory { attempts, reads, latest }
     }
 
     fn judged(noted: PartitionHistory) -> Vec<Finding> {
@@ -166,6 +183,7 @@ mod tests {
     fn with_last(change: impl FnOnce(&mut Vec<ReadRecord>)) -> Vec<Finding> {
         let mut noted = sound();
         noted.reads.remove(0);
+        noted.latest.clear();
         change(&mut noted.reads[0].records);
         judged(noted)
     }
@@ -255,6 +273,7 @@ mod tests {
         let mut noted = sound();
         noted.reads.insert(0, read("eager", 4, &[id(1, 2), id(1, 3)], false));
         noted.reads.last_mut().unwrap().records.truncate(5);
+        noted.latest.clear();
         let found = judged(noted);
         let expected = ReadRecord { offset: 5, id: id(1, 3), digest: digest(&payload(id(1, 3), 20)) };
         assert_eq!(found, [Finding::TakenBack { reader: "eager".into(), read: expected, now: None }]);
@@ -278,6 +297,17 @@ mod tests {
     }
 
     #[test]
+    fn a_latest_offset_that_falls_is_found() {
+        let fallen = |before, now| Finding::Fallen { asker: "who asks".into(), before, now };
+        let mut noted = sound();
+        noted.latest[0].offsets = vec![2, 5, 4, 5, 3];
+        assert_eq!(judged(noted), [fallen(5, 4), fallen(5, 3)]);
+        let mut noted = sound();
+        noted.latest[0].offsets = vec![2, 7];
+        assert_eq!(judged(noted), [fallen(7, 6)], "more was told than there is");
+    }
+
+    #[test]
     fn a_partition_that_nobody_read_at_the_end_is_not_judged_sound() {
         let mut noted = sound();
         noted.reads[1].is_final = false;
@@ -288,6 +318,7 @@ mod tests {
     fn findings_are_told_in_lines_that_name_the_place() {
         let mut noted = sound();
         noted.reads[1].records.truncate(3);
+        noted.latest.clear();
         let history = History { partitions: [(Partition::new("t", 5), noted)].into() };
         let error = judge(&history).into_result().unwrap_err().to_string();
         assert_eq!(error, "1 findings\nt-5: lost: record 1 of producer 2, acknowledged\n");

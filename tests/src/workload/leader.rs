@@ -31,6 +31,11 @@ impl<'a> Leader<'a> {
         Self { load, partition, next: usize::try_from(partition.index).unwrap_or(0), epoch: -1 }
     }
 
+    /// The epoch of the leader that was connected to last; -1 before the first.
+    pub(super) fn epoch(&self) -> i32 {
+        self.epoch
+    }
+
     /// A connection to the leader, as soon as there is one.
     ///
     /// # Errors

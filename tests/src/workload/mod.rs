@@ -1,10 +1,11 @@
-//! Idempotent producers and readers that live through everything that happens to a cluster, and note what they saw
-//! for the checker.
+//! Idempotent producers, readers, and who asks for the latest offset: they live through everything that happens to a
+//! cluster, and note what they saw for the checker.
 //!
 //! Each works on one partition, asks any broker that answers who leads it, and tries again until it is told to
 //! stop. A writer sends up to five batches ahead and sends all of them again, in order, after any trouble: so
 //! nothing that it does can change their order, and what the log makes of it is the cluster's doing.
 
+mod asker;
 mod leader;
 mod reader;
 mod writer;
@@ -146,6 +147,7 @@ pub fn run(load: &Load, disturb: impl FnOnce(&Progress) -> Result<()>) -> Result
                     progress.unless_failed(writer::write(load, partition, producer, progress))
                 }));
             }
+            threads.push(scope.spawn(move || progress.unless_failed(asker::ask(load, partition, progress))));
             for reader in 0..load.readers {
                 threads.push(scope.spawn(move || {
                     progress.unless_failed(reader::follow(load, partition, reader, progress))
@@ -168,6 +170,14 @@ pub fn run(load: &Load, disturb: impl FnOnce(&Progress) -> Result<()>) -> Result
         history.partition(partition).reads.push(read_all(load, partition)?);
     }
     Ok(history)
+}
+
+/// The latest offset of a partition, as its leader tells it.
+///
+/// # Errors
+/// When there is no leader, or it answers with an error that does not pass.
+pub fn latest(load: &Load, partition: &Partition) -> Result<i64> {
+    asker::ask_once(load, partition)
 }
 
 /// Reads the whole of a partition to which nobody writes any more.

@@ -4,15 +4,11 @@
 use anyhow::{Context, Result, bail, ensure};
 use interop::calls;
 use interop::raw::Connection;
-use kafka_protocol::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic};
-use kafka_protocol::messages::{BrokerId, ListOffsetsRequest};
 
 use super::judge::End;
 use super::lab::{Lab, Lag, Stage, TOPIC};
 
 const OFFSET_NOT_AVAILABLE: i16 = 78;
-/// The timestamp that asks for the latest offset.
-const LATEST: i64 = -1;
 
 /// The follower has heard of an epoch of which its leader has not: it asks again and cuts nothing.
 pub(crate) fn leader_behind_the_follower(stage: &Stage) -> Result<()> {
@@ -72,10 +68,7 @@ pub(crate) fn latest_offset_after_election(stage: &Stage) -> Result<()> {
 
 /// The latest offset as a broker tells it to consumers, or its error.
 fn latest(lab: &Lab, id: i32) -> Result<Result<i64, i16>> {
-    let partition = ListOffsetsPartition::default().with_partition_index(0).with_timestamp(LATEST);
-    let topic =
-        ListOffsetsTopic::default().with_name(calls::topic_name(TOPIC)).with_partitions(vec![partition]);
-    let request = ListOffsetsRequest::default().with_replica_id(BrokerId(-1)).with_topics(vec![topic]);
+    let request = calls::list_offsets_request(TOPIC, 0, calls::LATEST, -1);
     let response = Connection::open(&lab.address(id)?)?.call(5, &request)?;
     let answer = response.topics.first().and_then(|it| it.partitions.first()).context("an empty answer")?;
     Ok(if answer.error_code == 0 { Ok(answer.offset) } else { Err(answer.error_code) })

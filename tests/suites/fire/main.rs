@@ -127,9 +127,12 @@ fn survives(version: &str, time: Duration, seed: u64) -> Result<()> {
     replicas_are_equal(&cluster).context("after an orderly stop")?;
     nobody_tells_of_harm(&mut cluster)?;
     let (records, seconds) = (history.acknowledged(), start.elapsed().as_secs());
-    say(&format!("{tally}{records} records acknowledged, at most {silence:.1?} without any; {seconds} s"));
+    let ends = history.ends_told();
+    let told = format!("{records} records acknowledged, {ends} ends told");
+    say(&format!("{tally}{told}, at most {silence:.1?} without any; {seconds} s"));
     tally.is_complete()?;
     ensure!(history.acknowledged() > 1000, "only {} records acknowledged", history.acknowledged());
+    ensure!(history.ends_told() > 200, "only {} latest offsets told", history.ends_told());
     ensure!(silence < LONGEST_SILENCE, "nothing was acknowledged for {silence:?}");
     Ok(())
 }

@@ -92,12 +92,14 @@ impl Lab {
     fn found(&mut self) -> Result<Vec<Finding>> {
         self.broker.resume()?;
         let partition = Partition::new(TOPIC, 0);
+        let latest = workload::latest(&self.load, &partition)?;
         let read = read_all(&self.load, &partition)?;
         self.broker.stop()?;
         let mut history = self.history.clone();
-        let reads = &mut history.partition(&partition).reads;
-        reads.retain(|read| !read.is_final);
-        reads.push(read);
+        let noted = history.partition(&partition);
+        noted.reads.retain(|read| !read.is_final);
+        noted.reads.push(read);
+        noted.latest.iter_mut().for_each(|told| told.offsets.push(latest));
         Ok(judge(&history).0.into_iter().map(|(_, finding)| finding).collect())
     }
 
@@ -144,6 +146,12 @@ fn a_log_in_which_nothing_was_planted_is_sound() -> Result<()> {
 fn a_planted_loss_is_found() -> Result<()> {
     is_found(|batches| drop(batches.remove(20)), |finding| matches!(finding, Finding::Lost { .. }))?;
     is_found(|batches| batches.truncate(30), |finding| matches!(finding, Finding::Lost { .. }))
+}
+
+/// Whoever asks for the latest offset is told less than before.
+#[test]
+fn a_planted_fall_of_the_latest_offset_is_found() -> Result<()> {
+    is_found(|batches| batches.truncate(30), |finding| matches!(finding, Finding::Fallen { .. }))
 }
 
 #[test]
