@@ -16,15 +16,21 @@ pub enum Fault {
     HighWatermarkOfDivergingReply,
     /// A new controller leaves the replicas alone whose brokers died before it was elected (before KAFKA-3143).
     OfflineReplicasLeftAlone,
+    /// A controller writes partition states whether its term is over or not (before KAFKA-6082).
+    ControllerWritesUnfenced,
+    /// Brokers obey a controller that has been replaced.
+    StaleControllersObeyed,
 }
 
 impl Fault {
     /// All of them.
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; 6] = [
         Self::TruncationByHighWatermark,
         Self::EpochEndWithoutEpoch,
         Self::HighWatermarkOfDivergingReply,
         Self::OfflineReplicasLeftAlone,
+        Self::ControllerWritesUnfenced,
+        Self::StaleControllersObeyed,
     ];
 
     /// Its name in configurations.
@@ -34,6 +40,8 @@ impl Fault {
             Self::EpochEndWithoutEpoch => "epoch-end-without-epoch",
             Self::HighWatermarkOfDivergingReply => "high-watermark-of-diverging-reply",
             Self::OfflineReplicasLeftAlone => "offline-replicas-left-alone",
+            Self::ControllerWritesUnfenced => "controller-writes-unfenced",
+            Self::StaleControllersObeyed => "stale-controllers-obeyed",
         }
     }
 }

@@ -147,6 +147,7 @@ impl Broker {
         let slots = config.max_incremental_fetch_session_cache_slots;
         let now = environment.clock.now();
         let settings = controller_settings(&config, found.id);
+        let faults = config.planted_faults;
         Self {
             id: found.id,
             schedule: Schedule::new(&config, now),
@@ -168,7 +169,7 @@ impl Broker {
             metrics: Metrics::default(),
             random: Mutex::new(random),
             state: AtomicU8::new(BrokerState::Starting as u8),
-            control: Control::new(found.broker_epoch, ControllerEpoch(0)),
+            control: Control::new(found.broker_epoch, ControllerEpoch(0), faults),
             alter_partition: AlterPartitions::default(),
             fetchers: Fetchers::default(),
             controller: ControllerDriver::new(Controller::new(settings)),

@@ -5,6 +5,7 @@
 //! finds only the state that it left.
 
 mod case;
+mod deaf;
 mod expected;
 mod passes;
 mod table;
@@ -82,8 +83,27 @@ fn a_real_kafka_gives_the_same_tables() -> Result<()> {
 
 #[test]
 fn a_controller_that_was_stopped_past_its_session_writes_nothing_and_is_refused() -> Result<()> {
-    zombie::zombie(Kind::Blumfeld)?;
-    if Depth::from_environment()? == Depth::Long { zombie::zombie(Kind::Kafka) } else { Ok(()) }
+    zombie::zombie(Kind::Blumfeld, None)?;
+    if Depth::from_environment()? == Depth::Long { zombie::zombie(Kind::Kafka, None) } else { Ok(()) }
+}
+
+#[test]
+fn a_controller_that_does_not_hear_of_its_successor_writes_nothing() -> Result<()> {
+    deaf::deaf(None)
+}
+
+/// As before KAFKA-6082 the writes of a controller whose term is over land, or brokers obey it: both stories must fail.
+#[test]
+fn controllers_that_are_not_fenced_are_found() -> Result<()> {
+    let stories = [
+        (deaf::WRITTEN, deaf::deaf(Some("controller-writes-unfenced"))),
+        (zombie::REFUSED, zombie::zombie(Kind::Blumfeld, Some("stale-controllers-obeyed"))),
+    ];
+    for (found, story) in stories {
+        let told = story.err().with_context(|| format!("not found: {found}"))?;
+        ensure!(told.to_string().starts_with(found), "something else went wrong: {told:#}");
+    }
+    Ok(())
 }
 
 /// As before KAFKA-3143: the dead leader of case 2 stays one. The case must fail then.

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use interop::admin::{self, Election};
@@ -20,6 +21,9 @@ use super::case::{A, B, C};
 /// LeaderAndIsr, StopReplica, UpdateMetadata.
 const CONTROL_REQUESTS: [i16; 3] = [4, 5, 6];
 const STALE_CONTROLLER_EPOCH: i16 = 11;
+/// What does not happen where nobody is fenced, and how long it is waited for then.
+pub(crate) const REFUSED: &str = "requests of the old term that are refused";
+const PLANTED_LIMIT: Duration = Duration::from_secs(10);
 /// Where the error of a flexible response stands: behind its correlation id and tags.
 const ERROR_AT: usize = 5;
 
@@ -67,9 +71,10 @@ fn ask_to_elect(address: &str) -> Result<Connection> {
     Ok(connection)
 }
 
-fn begin(kind: Kind) -> Result<Cluster> {
+fn begin(kind: Kind, planted_faults: Option<&'static str>) -> Result<Cluster> {
     let mut plan = Plan::of(kind, 3).proxied().with(&[("auto.leader.rebalance.enable", "false")]);
     plan.session_timeout_ms = 4_000;
+    plan.options.planted_faults = planted_faults;
     let mut cluster = Cluster::prepare(&plan)?;
     cluster.start_brokers(&[C])?;
     cluster.start_brokers(&[A, B])?;
@@ -90,9 +95,9 @@ fn address(cluster: &Cluster, id: i32) -> Result<String> {
     cluster.addresses().get(usize::try_from(id - 1)?).cloned().context("no such broker")
 }
 
-/// The story, for either kind.
-pub(crate) fn zombie(kind: Kind) -> Result<()> {
-    let mut cluster = begin(kind)?;
+/// The story, for either kind; the brokers may be built to fail.
+pub(crate) fn zombie(kind: Kind, planted_faults: Option<&'static str>) -> Result<()> {
+    let mut cluster = begin(kind, planted_faults)?;
     let stale = count_stale(&cluster)?;
     let gate = Arc::new(Gate::new(false));
     for id in [A, B] {
@@ -119,9 +124,8 @@ pub(crate) fn zombie(kind: Kind) -> Result<()> {
     let mut election = ask_to_elect(&controller)?;
     let before = written(&cluster)?;
     gate.open();
-    wait::until("requests of the old term that are refused", LIMIT, || {
-        Ok((stale.load(Ordering::SeqCst) > 0).then_some(()))
-    })?;
+    let limit = if planted_faults.is_some() { PLANTED_LIMIT } else { LIMIT };
+    wait::until(REFUSED, limit, || Ok((stale.load(Ordering::SeqCst) > 0).then_some(())))?;
     cluster.broker(C)?.thaw()?;
     cluster.until_all_known()?;
     let answer = election.receive()?;

@@ -11,6 +11,8 @@ mod tests;
 
 use wire::types::{BrokerEpoch, BrokerId, ControllerEpoch, LeaderEpoch, TopicId};
 
+use crate::planted::{Fault, Faults};
+
 /// The leader in an UpdateMetadata for a partition whose topic is being deleted.
 pub const LEADER_DURING_DELETE: BrokerId = BrokerId(-2);
 /// The leader epoch in a StopReplica for a partition whose topic is being deleted: it stands above every other.
@@ -30,12 +32,13 @@ pub enum Stale {
 pub struct Fence {
     broker_epoch: BrokerEpoch,
     controller_epoch: ControllerEpoch,
+    faults: Faults,
 }
 
 impl Fence {
-    /// The fence of a broker with this registration that has heard of this controller.
-    pub fn new(broker_epoch: BrokerEpoch, controller_epoch: ControllerEpoch) -> Self {
-        Self { broker_epoch, controller_epoch }
+    /// The fence of a broker with this registration that has heard of this controller. Only test builds plant faults.
+    pub fn new(broker_epoch: BrokerEpoch, controller_epoch: ControllerEpoch, faults: Faults) -> Self {
+        Self { broker_epoch, controller_epoch, faults }
     }
 
     /// The broker has registered again.
@@ -66,7 +69,7 @@ impl Fence {
         if broker_epoch != BrokerEpoch(-1) && broker_epoch < self.broker_epoch {
             return Err(Stale::BrokerEpoch);
         }
-        if controller_epoch < self.controller_epoch {
+        if controller_epoch < self.controller_epoch && !self.faults.has(Fault::StaleControllersObeyed) {
             return Err(Stale::ControllerEpoch);
         }
         self.controller_epoch = controller_epoch;

@@ -10,6 +10,7 @@ pub(crate) mod update_metadata;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use kernel::planted::Faults;
 use kernel::replica::control::{Fence, Refusal, Stale};
 use storage::log_dirs::CreateError;
 use storage::partition_log::LogError;
@@ -57,8 +58,8 @@ impl Drop for Turn {
 
 impl Control {
     /// The fence of a broker with this registration that has heard of this controller.
-    pub(crate) fn new(broker_epoch: BrokerEpoch, controller_epoch: ControllerEpoch) -> Self {
-        let fence = Fence::new(broker_epoch, controller_epoch);
+    pub(crate) fn new(broker_epoch: BrokerEpoch, controller_epoch: ControllerEpoch, faults: Faults) -> Self {
+        let fence = Fence::new(broker_epoch, controller_epoch, faults);
         Self(Mutex::new(State { fence, waiting: VecDeque::new(), busy: false }))
     }
 

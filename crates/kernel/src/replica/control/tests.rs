@@ -24,7 +24,7 @@ fn decide(local: Local, ordered: &Ordered<'_>) -> Order {
 
 #[test]
 fn a_request_for_an_earlier_life_of_the_broker_is_stale() {
-    let mut fence = Fence::new(BrokerEpoch(100), ControllerEpoch(3));
+    let mut fence = Fence::new(BrokerEpoch(100), ControllerEpoch(3), Faults::default());
     assert_eq!(fence.admit(BrokerEpoch(99), ControllerEpoch(9)), Err(Stale::BrokerEpoch));
     assert_eq!(fence.controller_epoch(), ControllerEpoch(3), "its controller is not believed either");
     assert_eq!(fence.admit(BrokerEpoch(100), ControllerEpoch(3)), Ok(()));
@@ -36,7 +36,7 @@ fn a_request_for_an_earlier_life_of_the_broker_is_stale() {
 
 #[test]
 fn a_controller_that_was_replaced_is_not_obeyed() {
-    let mut fence = Fence::new(BrokerEpoch(1), ControllerEpoch(3));
+    let mut fence = Fence::new(BrokerEpoch(1), ControllerEpoch(3), Faults::default());
     assert_eq!(fence.admit(BrokerEpoch(1), ControllerEpoch(4)), Ok(()));
     assert_eq!(fence.admit(BrokerEpoch(1), ControllerEpoch(3)), Err(Stale::ControllerEpoch));
     assert_eq!(fence.admit(BrokerEpoch(1), ControllerEpoch(4)), Ok(()));
@@ -112,4 +112,12 @@ fn a_stop_of_an_older_epoch_is_fenced_and_one_of_the_same_is_obeyed() {
     assert_eq!(stop_replica(local(4, None), LeaderEpoch(5)), Ok(()));
     assert_eq!(stop_replica(local(4, None), LeaderEpoch::UNKNOWN), Ok(()), "an old controller tells none");
     assert_eq!(stop_replica(local(4, None), EPOCH_DURING_DELETE), Ok(()), "the topic is being deleted");
+}
+
+#[cfg(feature = "planted-faults")]
+#[test]
+fn a_planted_fault_makes_brokers_obey_a_controller_that_was_replaced() {
+    let faults = Faults::default().and(Fault::StaleControllersObeyed);
+    let mut fence = Fence::new(BrokerEpoch(1), ControllerEpoch(3), faults);
+    assert_eq!(fence.admit(BrokerEpoch(1), ControllerEpoch(2)), Ok(()));
 }

@@ -12,10 +12,14 @@ mod topics;
 use std::sync::Arc;
 
 use kernel::controller::store::{StoreFailure, StoreOp, StoreReply};
+use kernel::planted::Fault;
 use metadata::store::StoreError;
 use metadata::znode::DecodeError;
 
 use crate::broker::Broker;
+
+/// To ZooKeeper a check of this version is none.
+const ANY_VERSION: i32 = -1;
 
 /// How an operation ends.
 type Ended = Result<StoreReply, StoreFailure>;
@@ -59,7 +63,7 @@ pub(super) fn begin(broker: &Arc<Broker>, op: StoreOp, done: impl FnOnce(Ended) 
             states::create(broker, states, epoch_version, done);
         }
         StoreOp::WritePartitionStates { states, epoch_version } => {
-            states::write(broker, states, epoch_version, done);
+            states::write(broker, states, fence(broker, epoch_version), done);
         }
         StoreOp::ReadUncleanElection(topics) => topics::read_unclean_election(broker, topics, done),
         StoreOp::ReadDeletions => deletion::read(broker, done),
@@ -82,6 +86,15 @@ pub(super) fn begin(broker: &Arc<Broker>, op: StoreOp, done: impl FnOnce(Ended) 
         StoreOp::DropNotificationsRead { kind, names, epoch_version } => {
             asked::drop_notifications_read(broker, kind, &names, epoch_version, done);
         }
+    }
+}
+
+/// The version of `/controller_epoch` that writes of partition states must find; a test build may plant that any will do.
+fn fence(broker: &Broker, epoch_version: i32) -> i32 {
+    if broker.config().planted_faults.has(Fault::ControllerWritesUnfenced) {
+        ANY_VERSION
+    } else {
+        epoch_version
     }
 }
 
