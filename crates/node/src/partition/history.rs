@@ -100,16 +100,18 @@ pub(crate) struct Truncated {
     pub(crate) from: Offset,
     /// The log end now.
     pub(crate) to: Offset,
-    /// The high watermark before; if it lies above `to`, records are gone that had been replicated.
+    /// The high watermark before.
     pub(crate) high_watermark: Offset,
     /// Why.
     pub(crate) cause: TruncationCause,
 }
 
 impl Truncated {
-    /// Whether records are gone that had been replicated.
+    /// Whether records are gone that had been replicated. A log that makes room for the batch in which the leader's log
+    /// begins has none to lose.
     pub(crate) fn loses_replicated(&self) -> bool {
-        self.to < self.high_watermark
+        let was_empty = matches!(self.cause, TruncationCause::StartsInsideBatch { .. });
+        self.to < self.high_watermark && !was_empty
     }
 }
 

@@ -239,6 +239,8 @@ fn a_follower_that_begins_inside_a_batch_has_the_whole_batch_and_the_leaders_log
     assert_eq!(pair.offsets(0, "t"), (3, 6, 6));
     assert_eq!(pair.offsets(1, "t"), (3, 6, 6), "{}", pair.node(1).explained("t"));
     same_files(&pair);
+    // It made room for the whole batch, and nothing is said to be lost.
+    assert_eq!(metric(pair.node(1), "blumfeld_log_truncations_below_high_watermark_total"), "0");
     let response: DeleteRecordsResponse = answer(&waiting, 2);
     assert_eq!(response.topics[0].partitions[0].low_watermark, 3);
 }
