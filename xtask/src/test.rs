@@ -13,12 +13,13 @@ use crate::tally::Tally;
 use crate::{setup, simulation, tidy};
 
 /// The end-to-end suites of the package `interop`, and how many of their tests run at a time.
-const SUITES: [(&str, &str); 13] = [
+const SUITES: [(&str, &str); 14] = [
     ("hostile", "1"),
     ("excess", "1"),
     ("durability", "2"),
     ("clients", "2"),
     ("groups", "2"),
+    ("tools", "2"),
     ("zookeeper", "2"),
     ("cluster", "2"),
     ("controller_moves", "3"),
