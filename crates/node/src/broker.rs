@@ -43,7 +43,9 @@ use crate::drive::producer_ids::ProducerIds;
 use crate::drive::session::StoreEvents;
 use crate::drive::start::Membership;
 use crate::drive::start::register::Registration;
+use crate::drive::topics::NewNames;
 use crate::jobs::{self, Executor};
+use crate::loggers::{LogLevel, LogLevels, Loggers};
 use crate::metrics::{self, Metrics};
 use crate::partition::Origin;
 use crate::partitions::Partitions;
@@ -98,6 +100,7 @@ pub struct Broker {
     config: ArcSwap<CurrentConfig>,
     config_writer: Mutex<()>,
     on_reconfigured: OnceLock<ConfigHook>,
+    loggers: OnceLock<Arc<Loggers>>,
     clock: Arc<dyn Clock>,
     store: Arc<dyn Store>,
     executor: Arc<dyn Executor>,
@@ -109,6 +112,7 @@ pub struct Broker {
     fetch_sessions: FetchSessions,
     producer_ids: ProducerIds,
     creating: InFlight,
+    new_names: NewNames,
     schedule: Schedule,
     metrics: Metrics,
     random: Mutex<fastrand::Rng>,
@@ -155,6 +159,7 @@ impl Broker {
             config: ArcSwap::from_pointee(config),
             config_writer: Mutex::new(()),
             on_reconfigured: OnceLock::new(),
+            loggers: OnceLock::new(),
             clock: environment.clock,
             store: environment.store,
             executor: environment.executor,
@@ -166,6 +171,7 @@ impl Broker {
             fetch_sessions: FetchSessions::new(slots, random.u64(..)),
             producer_ids: ProducerIds::default(),
             creating: InFlight::default(),
+            new_names: NewNames::default(),
             metrics: Metrics::default(),
             random: Mutex::new(random),
             state: AtomicU8::new(BrokerState::Starting as u8),
@@ -270,6 +276,22 @@ impl Broker {
         self.config.load()
     }
 
+    /// The loggers that clients may describe and alter. Called once; before, and in a broker of which it is not called,
+    /// a change has no effect.
+    pub fn log_by(&self, loggers: Arc<Loggers>) {
+        if self.loggers.set(loggers).is_err() {
+            tracing::error!("the loggers are given once");
+        }
+    }
+
+    /// The loggers of the process.
+    pub(crate) fn loggers(&self) -> &Loggers {
+        self.loggers.get_or_init(|| {
+            let levels = LogLevels { root: LogLevel::Info, own: BTreeMap::new() };
+            Arc::new(Loggers::new(levels, |_| {}))
+        })
+    }
+
     /// `hook` is given the configuration in force now, and again whenever dynamic configs have changed it. It is called
     /// where work may block. Called once.
     pub fn on_reconfigured(self: &Arc<Self>, hook: impl Fn(&CurrentConfig) + Send + Sync + 'static) {
@@ -361,6 +383,11 @@ impl Broker {
 
     pub(crate) fn creating(&self) -> &InFlight {
         &self.creating
+    }
+
+    /// The names of topics that are in creation.
+    pub(crate) fn new_names(&self) -> &NewNames {
+        &self.new_names
     }
 
     pub(crate) fn metrics(&self) -> &Metrics {

@@ -14,6 +14,7 @@ mod departed;
 mod drive;
 mod explain;
 pub mod jobs;
+pub mod loggers;
 mod metrics;
 mod partition;
 mod partitions;

@@ -17,6 +17,7 @@ use node::call::{self, Connection};
 use node::clock::{Clock, SystemClock};
 use node::config::{EndPoint, KafkaConfig};
 use node::jobs::{Executor, Job};
+use node::loggers::Loggers;
 use node::{AppendThreads, StoreEvents};
 use tokio::runtime::Handle;
 use wire::response::Part;
@@ -37,11 +38,11 @@ const JOB_QUEUE: usize = 1_000;
 /// Threads that write beside those of the sockets: one for each log directory and each fetcher, while they have work.
 const APPEND_THREADS: usize = 64;
 
-/// Serves with this configuration until the process is asked to stop.
+/// Serves with this configuration until the process is asked to stop. Clients may alter `loggers`.
 ///
 /// # Errors
 /// If the broker does not start, with one line to tell the operator.
-pub fn serve(config: KafkaConfig) -> Result<(), RunError> {
+pub fn serve(config: KafkaConfig, loggers: Arc<Loggers>) -> Result<(), RunError> {
     let mut settings =
         ServerSettings::from_config(&config).map_err(|error| RunError::Node(error.to_string()))?;
     let dirs: Vec<_> = config.log_dirs.iter().map(|dir| dir.display().to_string()).collect();
@@ -49,7 +50,7 @@ pub fn serve(config: KafkaConfig) -> Result<(), RunError> {
     if let Some(zookeeper) = &config.zookeeper {
         settings.about.push(("cluster".to_owned(), format!("ZooKeeper {}", zookeeper.connect)));
     }
-    run(settings, move |bound| start(config, bound, store::open))
+    run(settings, move |bound| start(config, loggers, bound, store::open))
 }
 
 /// Serves several brokers of one cluster, which share `store`, until the process is asked to stop; `say` is given
@@ -57,7 +58,12 @@ pub fn serve(config: KafkaConfig) -> Result<(), RunError> {
 ///
 /// # Errors
 /// If one of them does not start, with one line to tell the operator.
-pub fn serve_several<S>(configs: Vec<KafkaConfig>, store: EmbeddedStore, say: S) -> Result<(), RunError>
+pub fn serve_several<S>(
+    configs: Vec<KafkaConfig>,
+    loggers: &Arc<Loggers>,
+    store: EmbeddedStore,
+    say: S,
+) -> Result<(), RunError>
 where
     S: FnOnce(&[Serving]) -> io::Result<()>,
 {
@@ -67,14 +73,20 @@ where
         let settings =
             ServerSettings::from_config(&config).map_err(|error| RunError::Node(error.to_string()))?;
         let store = Arc::clone(&store);
+        let loggers = Arc::clone(loggers);
         let begin: Start =
-            Box::new(move |bound| start(config, bound, |_, sink| Ok(store::share(&store, sink))));
+            Box::new(move |bound| start(config, loggers, bound, |_, sink| Ok(store::share(&store, sink))));
         nodes.push((settings, begin));
     }
     run_all(nodes, say)
 }
 
-fn start<O>(mut config: KafkaConfig, bound: &[Bound], open: O) -> Result<Arc<dyn Node>, String>
+fn start<O>(
+    mut config: KafkaConfig,
+    loggers: Arc<Loggers>,
+    bound: &[Bound],
+    open: O,
+) -> Result<Arc<dyn Node>, String>
 where
     O: FnOnce(&KafkaConfig, EventSink) -> Result<OpenStore, String>,
 {
@@ -98,6 +110,7 @@ where
     };
     let clock = environment.clock.clone();
     let broker = node::start(config, environment).map_err(|error| error.to_string())?;
+    broker.log_by(loggers);
     held.started();
     let append_watch = spread_appends(&broker).map_err(|error| error.to_string())?;
     Ok(Arc::new(BrokerNode { broker, clock, peer_counters, _append_watch: append_watch, held }))

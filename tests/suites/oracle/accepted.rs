@@ -5,7 +5,7 @@ use wire::api::ApiKey;
 use crate::lab::Difference;
 
 /// The keys that Blumfeld serves.
-pub const SERVED: [ApiKey; 16] = [
+pub const SERVED: [ApiKey; 18] = [
     ApiKey::Produce,
     ApiKey::Fetch,
     ApiKey::ListOffsets,
@@ -20,8 +20,10 @@ pub const SERVED: [ApiKey; 16] = [
     ApiKey::AlterConfigs,
     ApiKey::DescribeLogDirs,
     ApiKey::CreatePartitions,
+    ApiKey::ElectLeaders,
     ApiKey::IncrementalAlterConfigs,
     ApiKey::DescribeCluster,
+    ApiKey::DescribeProducers,
 ];
 
 /// One kind of difference.

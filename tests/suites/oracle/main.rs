@@ -64,6 +64,7 @@ fn the_same_answers_to_every_request_in_every_version() -> Result<()> {
     cases::offsets::run(&mut lab)?;
     cases::topics::run(&mut lab)?;
     cases::configs::run(&mut lab)?;
+    cases::administration::run(&mut lab)?;
     cases::frames::run(&mut lab)?;
     let used = judge(&lab, "all requests")?;
     for entry in accepted::ACCEPTED {

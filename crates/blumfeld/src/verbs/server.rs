@@ -32,13 +32,13 @@ pub(crate) fn run(options: &ServerOptions) -> Result<(), VerbError> {
         Some(path) => KafkaConfig::from_properties(&parse_properties(path)?, &overrides),
     }
     .map_err(|error| VerbError::Usage(error.to_string()))?;
-    logging::init();
+    let loggers = logging::init();
     for warning in warnings {
         tracing::warn!("{warning}");
     }
     let _reminder = allocator::give_back_freed_memory()
         .map_err(|error| VerbError::Failed(format!("no thread can be started: {error}")))?;
-    server::serve(config).map_err(|error| VerbError::Failed(error.to_string()))
+    server::serve(config, loggers).map_err(|error| VerbError::Failed(error.to_string()))
 }
 
 /// A broker's own memory is small and scattered: in pages of 2 MiB an idle one would take 10 MB more.

@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use tracing::level_filters::LevelFilter;
 use wire::Str;
 use wire::error_code::ErrorCode;
 use wire::messages::describe_configs_request::DescribeConfigsResource;
@@ -58,7 +57,7 @@ fn describe(
         config: &config,
         broker_id: broker.id().0,
         topic: &|name| topics.get(name).cloned(),
-        log_level: log_level(),
+        log_levels: &broker.loggers().levels(),
     };
     match describe_resource(resource.resource_type, &resource.resource_name, &described) {
         Ok(entries) => {
@@ -109,17 +108,5 @@ fn tell(
         synonyms: synonyms.into_iter().map(synonym).collect(),
         config_type: entry.kind.map_or(0, crate::config::value::Kind::code),
         documentation: (resource_type == BROKER_LOGGER).then(Str::default),
-    }
-}
-
-/// The level of the process's log in Kafka's words.
-fn log_level() -> &'static str {
-    match LevelFilter::current().into_level() {
-        Some(tracing::Level::TRACE) => "TRACE",
-        Some(tracing::Level::DEBUG) => "DEBUG",
-        Some(tracing::Level::INFO) => "INFO",
-        Some(tracing::Level::WARN) => "WARN",
-        Some(tracing::Level::ERROR) => "ERROR",
-        None => "FATAL",
     }
 }

@@ -132,6 +132,10 @@ pub(super) fn carry_out(
                 let gather = gather.clone();
                 broker_configs::replace(broker, level, configs, move |it| gather.put(at, altered.ended(it)));
             }
+            Ok(Plan::Loggers(levels)) if !validate_only => {
+                broker.loggers().change(levels.iter().map(|(name, level)| (name.as_str(), *level)));
+                gather.put(at, altered);
+            }
             Ok(Plan::Password(key)) if !validate_only => gather.put(at, altered.refused(&no_passwords(&key))),
             Ok(_) => gather.put(at, altered),
         }

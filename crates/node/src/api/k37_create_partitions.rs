@@ -9,7 +9,7 @@ use wire::error_code::ErrorCode;
 use wire::messages::create_partitions_request::CreatePartitionsTopic;
 use wire::messages::create_partitions_response::CreatePartitionsTopicResult;
 use wire::messages::{CreatePartitionsRequest, CreatePartitionsResponse};
-use wire::types::BrokerId;
+use wire::types::{BrokerId, TopicName};
 
 use super::{Answer, doubled};
 use crate::broker::Broker;
@@ -40,7 +40,7 @@ pub(crate) fn handle(broker: &Arc<Broker>, answer: Answer, request: CreatePartit
             }
             continue;
         }
-        match check(&image, &topic) {
+        match check(broker, &image, &topic) {
             Err(refusal) => gather.put(at, result(&topic.name, &Err(refusal))),
             Ok(_) if validate_only => gather.put(at, result(&topic.name, &Ok(()))),
             Ok((current, added)) => {
@@ -55,7 +55,10 @@ pub(crate) fn handle(broker: &Arc<Broker>, answer: Answer, request: CreatePartit
 
 type Checked = (Arc<TopicImage>, BTreeMap<i32, Vec<BrokerId>>);
 
-fn check(image: &MetadataImage, topic: &CreatePartitionsTopic) -> Result<Checked, Refusal> {
+fn check(broker: &Broker, image: &MetadataImage, topic: &CreatePartitionsTopic) -> Result<Checked, Refusal> {
+    if broker.controller().is_queued_for_deletion(&TopicName::from(topic.name.as_str())) {
+        return Err(Refusal::new(ErrorCode::InvalidTopicException, "The topic is queued for deletion."));
+    }
     let Some(current) = image.topic(&topic.name) else {
         let text = format!("The topic '{}' does not exist.", topic.name);
         return Err(Refusal::new(ErrorCode::UnknownTopicOrPartition, text));

@@ -39,6 +39,7 @@ mod k47_offset_delete;
 mod k56_alter_partition;
 mod k57_update_features;
 mod k60_describe_cluster;
+mod k61_describe_producers;
 mod k67_allocate_producer_ids;
 
 use std::collections::BTreeSet;
@@ -57,7 +58,7 @@ use crate::call::{Call, Connection, Outcome, Reply, inline};
 use crate::metrics::RequestTimer;
 
 /// The keys that are served, in ascending order: what ApiVersions tells.
-pub(crate) const SERVED: [ApiKey; 35] = [
+pub(crate) const SERVED: [ApiKey; 36] = [
     ApiKey::Produce,
     ApiKey::Fetch,
     ApiKey::ListOffsets,
@@ -92,6 +93,7 @@ pub(crate) const SERVED: [ApiKey; 35] = [
     ApiKey::AlterPartition,
     ApiKey::UpdateFeatures,
     ApiKey::DescribeCluster,
+    ApiKey::DescribeProducers,
     ApiKey::AllocateProducerIds,
 ];
 
@@ -246,6 +248,7 @@ fn route(broker: &Arc<Broker>, key: ApiKey, answer: Answer, body: &mut Decoder) 
         ApiKey::AlterPartition => begin(broker, answer, body, k56_alter_partition::handle),
         ApiKey::UpdateFeatures => begin(broker, answer, body, k57_update_features::handle),
         ApiKey::DescribeCluster => at_once(broker, answer, body, k60_describe_cluster::handle),
+        ApiKey::DescribeProducers => begin(broker, answer, body, k61_describe_producers::handle),
         ApiKey::AllocateProducerIds => begin(broker, answer, body, k67_allocate_producer_ids::handle),
         _ => answer.end(Outcome::Close(format!("{} is not served", key.name()))),
     }

@@ -1,7 +1,6 @@
 //! The decisions behind AlterConfigs, which replaces all overrides of a resource (KIP-133), and
 //! IncrementalAlterConfigs, which sets, deletes, appends and subtracts (KIP-339): every check in Kafka's
-//! order, and the configs that a topic or broker is to have afterwards. Each resource of a request stands alone.
-//! Log levels pass the same checks and are then refused, for they cannot be altered here.
+//! order, and the configs or log levels that the resource is to have afterwards. Each resource of a request stands alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,10 +11,11 @@ use super::current::CurrentConfig;
 use super::definition::Definition;
 use super::dynamic::{self, Level};
 use super::resource::{
-    BROKER, BROKER_LOGGER, CLIENT_METRICS, ROOT_LOGGER, ResourceError, TOPIC, check_own_id, invalid, refuse,
+    BROKER, BROKER_LOGGER, CLIENT_METRICS, ResourceError, TOPIC, check_own_id, invalid, refuse,
 };
 use super::topic_keys;
 use super::value::Kind;
+use crate::loggers::{self, LogLevel};
 
 /// The operation that sets a value; AlterConfigs knows no other.
 pub const SET: i8 = 0;
@@ -69,12 +69,12 @@ pub struct Current<'a> {
 /// What is to be done for a resource that passed all checks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Plan {
-    /// Nothing: the resource stays as it is.
-    Nothing,
     /// The topic gets these overrides in place of its present ones.
     Topic(BTreeMap<String, String>),
     /// This broker, or all of them, get these dynamic configs in place of the present ones.
     Broker(Level, BTreeMap<String, String>),
+    /// Loggers get levels of their own, or lose them.
+    Loggers(Vec<(String, Option<LogLevel>)>),
     /// The value of this password would have to be stored, which is refused; it may be validated.
     Password(String),
 }
@@ -235,31 +235,32 @@ fn plan_broker(way: Way, alteration: &Alteration<'_>, current: &Current<'_>) -> 
 
 fn plan_logger(alteration: &Alteration<'_>, current: &Current<'_>) -> Result<Plan, ResourceError> {
     check_own_id(alteration.resource_name, current.broker_id)?;
+    let mut levels = Vec::new();
     for change in &alteration.changes {
         let name = change.name;
-        match change.operation {
-            SET | DELETE if name != ROOT_LOGGER => {
+        let level = match change.operation {
+            SET | DELETE if !loggers::exists(name) => {
                 return refuse(ErrorCode::InvalidConfig, format!("There is no logger {name}"));
             }
-            SET => check_level(change.value.unwrap_or_default())?,
-            DELETE => return invalid("The level of the root logger cannot be removed"),
+            SET => Some(level(change.value.unwrap_or_default())?),
+            DELETE if name == loggers::ROOT => {
+                return invalid("The level of the root logger cannot be removed");
+            }
+            DELETE => None,
             APPEND | SUBTRACT => return invalid("Levels of loggers can only be set or deleted"),
             _ => return server_error(),
-        }
+        };
+        levels.push((name.to_owned(), level));
     }
-    match alteration.changes.as_slice() {
-        [] => Ok(Plan::Nothing),
-        _ => invalid("This broker cannot alter log levels at run time; set RUST_LOG and restart it"),
-    }
+    Ok(Plan::Loggers(levels))
 }
 
-fn check_level(level: &str) -> Result<(), ResourceError> {
-    const LEVELS: [&str; 6] = ["TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL"];
-    if LEVELS.contains(&level) {
-        return Ok(());
+fn level(name: &str) -> Result<LogLevel, ResourceError> {
+    if let Some(level) = LogLevel::parse(name) {
+        return Ok(level);
     }
-    let message = format!("{level} is no log level; it must be one of {}", LEVELS.join(", "));
-    refuse(ErrorCode::InvalidConfig, message)
+    let names = LogLevel::ALL.map(LogLevel::name).join(", ");
+    refuse(ErrorCode::InvalidConfig, format!("{name} is no log level; it must be one of {names}"))
 }
 
 #[cfg(test)]

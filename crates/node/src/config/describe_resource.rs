@@ -9,8 +9,9 @@ use wire::error_code::ErrorCode;
 use super::current::CurrentConfig;
 use super::describe::{ConfigEntry, Source};
 use super::resource::{
-    BROKER, BROKER_LOGGER, CLIENT_METRICS, ROOT_LOGGER, ResourceError, TOPIC, check_own_id, invalid, refuse,
+    BROKER, BROKER_LOGGER, CLIENT_METRICS, ResourceError, TOPIC, check_own_id, invalid, refuse,
 };
+use crate::loggers::{LogLevels, NAMES, ROOT};
 
 /// What the answers are made of.
 pub struct Described<'a> {
@@ -20,8 +21,8 @@ pub struct Described<'a> {
     pub broker_id: i32,
     /// The stored overrides of a topic; none if there is no such topic.
     pub topic: &'a dyn Fn(&str) -> Option<BTreeMap<String, String>>,
-    /// The level of the root logger, in Kafka's words.
-    pub log_level: &'a str,
+    /// The levels of the loggers.
+    pub log_levels: &'a LogLevels,
 }
 
 /// Whether a resource type can stand in a request at all; one that cannot fails the whole request.
@@ -58,23 +59,25 @@ pub fn describe_resource(
         }
         BROKER_LOGGER => {
             check_own_id(name, described.broker_id)?;
-            Ok(vec![root_logger(described.log_level)])
+            Ok(loggers(described.log_levels))
         }
         CLIENT_METRICS => invalid("Client metrics are not available on this broker"),
         other => invalid(format!("Unknown resource type {other}")),
     }
 }
 
-fn root_logger(level: &str) -> ConfigEntry {
-    ConfigEntry {
-        name: ROOT_LOGGER.to_owned(),
-        value: Some(level.to_owned()),
+/// Every logger with the level that it goes by.
+fn loggers(levels: &LogLevels) -> Vec<ConfigEntry> {
+    let entry = |name: &str| ConfigEntry {
+        name: name.to_owned(),
+        value: Some(levels.of(name).name().to_owned()),
         source: Source::DynamicBrokerLogger,
         is_sensitive: false,
         read_only: false,
         kind: None,
         synonyms: Vec::new(),
-    }
+    };
+    NAMES.into_iter().chain([ROOT]).map(entry).collect()
 }
 
 #[cfg(test)]
@@ -82,13 +85,16 @@ mod tests {
     use super::super::dynamic::Level;
     use super::super::kafka_config::KafkaConfig;
     use super::*;
+    use crate::loggers::LogLevel;
 
     fn describe(resource_type: i8, name: &str) -> Result<Vec<ConfigEntry>, ResourceError> {
         let (config, _) = KafkaConfig::without_file(&[]).unwrap();
         let default = BTreeMap::from([("num.io.threads".to_owned(), "9".to_owned())]);
         let (config, _) = CurrentConfig::new(config).with(Level::AllBrokers, &default);
         let topic = |name: &str| (name == "t").then(BTreeMap::new);
-        let described = Described { config: &config, broker_id: 0, topic: &topic, log_level: "INFO" };
+        let own = BTreeMap::from([("node".to_owned(), LogLevel::Debug)]);
+        let log_levels = LogLevels { root: LogLevel::Info, own };
+        let described = Described { config: &config, broker_id: 0, topic: &topic, log_levels: &log_levels };
         describe_resource(resource_type, name, &described)
     }
 
@@ -99,9 +105,12 @@ mod tests {
         assert_eq!(describe(BROKER, "0").unwrap().len(), 315);
         assert_eq!(describe(BROKER, "").unwrap().len(), 1);
         let loggers = describe(BROKER_LOGGER, "0").unwrap();
-        let told: Vec<_> =
-            loggers.iter().map(|l| (l.name.as_str(), l.value.as_deref(), l.source.code())).collect();
-        assert_eq!(told, [("root", Some("INFO"), 6)]);
+        let level = |name: &str| {
+            let it = loggers.iter().find(|it| it.name == name).unwrap();
+            (it.value.as_deref().unwrap(), it.source.code())
+        };
+        assert_eq!(loggers.len(), NAMES.len() + 1);
+        assert_eq!((level("root"), level("node.api")), (("INFO", 6), ("DEBUG", 6)));
     }
 
     #[test]

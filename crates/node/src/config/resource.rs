@@ -11,9 +11,6 @@ pub const BROKER_LOGGER: i8 = 8;
 /// A subscription to client metrics, by name (KIP-714).
 pub const CLIENT_METRICS: i8 = 16;
 
-/// The only logger there is.
-pub const ROOT_LOGGER: &str = "root";
-
 /// Why a resource is neither described nor altered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResourceError {

@@ -1,6 +1,8 @@
 //! Creation and deletion of topics, and more partitions for one: what is wanted is written into the store, the
 //! controller sees it there and does it, and whoever asked waits until this broker's picture of the cluster shows it.
 
+mod names;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -18,6 +20,7 @@ use super::image_waits;
 use super::pipeline::one;
 use crate::broker::Broker;
 use crate::refusal::Refusal;
+pub(crate) use names::NewNames;
 
 /// A topic that has passed all checks.
 #[derive(Clone, Debug)]
@@ -41,12 +44,14 @@ pub(crate) fn check_name(image: &MetadataImage, name: &str) -> Result<(), Refusa
     if name.contains(['.', '_'])
         && let Some(other) = image.topics().find(|other| topic_name::collide(other.name.as_str(), name))
     {
-        return Err(Refusal::new(
-            ErrorCode::InvalidTopicException,
-            format!("Topic '{name}' collides with existing topics: {}", other.name),
-        ));
+        return Err(collides(name, &other.name));
     }
     Ok(())
+}
+
+fn collides(name: &str, other: &TopicName) -> Refusal {
+    let text = format!("Topic '{name}' collides with existing topics: {other}");
+    Refusal::new(ErrorCode::InvalidTopicException, text)
 }
 
 /// The most partitions that a topic gains at once; a number in a request must not use up the memory.
@@ -125,15 +130,27 @@ pub(crate) fn create(
     timeout_ms: i32,
     done: impl FnOnce(Result<Created, Refusal>) + Send + 'static,
 ) {
+    if let Err(refusal) = broker.new_names().enter(&broker.image(), &new.name, broker.now().mono_ms) {
+        return done(Err(refusal));
+    }
     let id = topic_id(broker);
     let data = encode_assignment(id, &new.assignment);
     let (name, count) = (new.name.clone(), new.assignment.len());
     let then = broker.clone();
     write_new(broker, new, data, move |outcome| match outcome {
-        Ok(()) => wait_for_leaders(&then, name, count, timeout_ms, move |in_time| {
-            done(Ok(Created { id: id.unwrap_or(TopicId::ZERO), in_time }));
-        }),
-        Err(error) => done(Err(store_refusal(&error, &name))),
+        Ok(()) => {
+            let (broker, entered) = (then.clone(), name.clone());
+            wait_for_leaders(&then, name, count, timeout_ms, move |in_time| {
+                if in_time {
+                    broker.new_names().leave(&entered);
+                }
+                done(Ok(Created { id: id.unwrap_or(TopicId::ZERO), in_time }));
+            });
+        }
+        Err(error) => {
+            then.new_names().leave(&name);
+            done(Err(store_refusal(&error, &name)));
+        }
     });
 }
 
@@ -302,6 +319,7 @@ pub(crate) fn delete(
     timeout_ms: i32,
     done: impl FnOnce(Result<(), Refusal>) + Send + 'static,
 ) {
+    broker.new_names().leave(name);
     let then = broker.clone();
     let name = name.clone();
     let mark = Op::create(delete_topics::path(&name), Value::NULL, CreateMode::Persistent);

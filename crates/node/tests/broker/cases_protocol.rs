@@ -11,12 +11,12 @@ use wire::messages::{
     AllocateProducerIdsRequest, AlterConfigsRequest, AlterPartitionRequest, ApiVersionsRequest,
     ControlledShutdownRequest, CreatePartitionsRequest, CreateTopicsRequest, DeleteGroupsRequest,
     DeleteRecordsRequest, DeleteTopicsRequest, DescribeClusterRequest, DescribeConfigsRequest,
-    DescribeGroupsRequest, DescribeLogDirsRequest, ElectLeadersRequest, FetchRequest, FindCoordinatorRequest,
-    HeartbeatRequest, IncrementalAlterConfigsRequest, InitProducerIdRequest, JoinGroupRequest,
-    LeaderAndIsrRequest, LeaveGroupRequest, ListGroupsRequest, ListOffsetsRequest, MetadataRequest,
-    OffsetCommitRequest, OffsetDeleteRequest, OffsetFetchRequest, OffsetForLeaderEpochRequest,
-    ProduceRequest, Request, StopReplicaRequest, SyncGroupRequest, UpdateFeaturesRequest,
-    UpdateMetadataRequest,
+    DescribeGroupsRequest, DescribeLogDirsRequest, DescribeProducersRequest, ElectLeadersRequest,
+    FetchRequest, FindCoordinatorRequest, HeartbeatRequest, IncrementalAlterConfigsRequest,
+    InitProducerIdRequest, JoinGroupRequest, LeaderAndIsrRequest, LeaveGroupRequest, ListGroupsRequest,
+    ListOffsetsRequest, MetadataRequest, OffsetCommitRequest, OffsetDeleteRequest, OffsetFetchRequest,
+    OffsetForLeaderEpochRequest, ProduceRequest, Request, StopReplicaRequest, SyncGroupRequest,
+    UpdateFeaturesRequest, UpdateMetadataRequest,
 };
 use wire::{Encoder, Str};
 
@@ -138,6 +138,7 @@ fn every_served_request_is_answered_in_the_form_of_its_version() {
         all(&node, &AlterPartitionRequest::default()),
         all(&node, &UpdateFeaturesRequest::default()),
         all(&node, &cluster),
+        all(&node, &DescribeProducersRequest::default()),
         all(&node, &AllocateProducerIdsRequest::default()),
     ];
     let told = node.call(3, &tools).api_keys;

@@ -243,7 +243,12 @@ pub(crate) fn frame<R: Message>(version: i16, request: &R) -> Bytes {
 
 /// The message of an answer, file ranges read.
 pub(crate) fn answer<M: Message>(receiver: &Receiver<Outcome>, version: i16) -> M {
-    let Outcome::Respond(parts) = receiver.recv_timeout(PATIENCE).unwrap() else {
+    answer_within(PATIENCE, receiver, version)
+}
+
+/// As [`answer`], of what may take long.
+pub(crate) fn answer_within<M: Message>(patience: Duration, receiver: &Receiver<Outcome>, version: i16) -> M {
+    let Outcome::Respond(parts) = receiver.recv_timeout(patience).unwrap() else {
         panic!("{} v{version} was not answered", M::NAME);
     };
     let mut decoder = Decoder::new(joined(&parts));

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
+mod administration;
 mod broker_configs;
 mod cases_admin;
 mod cases_batches;

@@ -1,7 +1,8 @@
-//! Forgetting producers that have been silent for long (KIP-854).
+//! The producers of a log, for those who look, and the forgetting of those that have been silent for long (KIP-854).
 
 use std::sync::atomic::Ordering;
 
+use kernel::producer::ProducerEntry;
 use wire::types::{Millis, Now};
 
 use super::PartitionLog;
@@ -12,6 +13,11 @@ impl PartitionLog {
     /// transaction; returns how many.
     pub fn expire_producers(&self, now: Now, expiration: Millis) -> usize {
         lock(&self.writer).producers.expire(now.wall_ms, expiration)
+    }
+
+    /// Every producer that is known, by rising id. Waits until nobody writes to the log.
+    pub fn producers(&self) -> Vec<ProducerEntry> {
+        lock(&self.writer).producers.entries().copied().collect()
     }
 
     /// How many producers are known, or were when nobody was writing last: who counts does not wait for the disk.

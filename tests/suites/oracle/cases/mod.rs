@@ -1,5 +1,6 @@
 //! The cases, one file a subject; they run in order on the same two brokers.
 
+pub mod administration;
 pub mod broker_configs;
 pub mod configs;
 pub mod fetch;

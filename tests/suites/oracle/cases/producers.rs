@@ -44,6 +44,17 @@ fn ids(lab: &mut Lab) -> Result<()> {
     })
 }
 
+/// Lets one producer write two batches into partition 0 of a topic.
+pub fn write_some(lab: &mut Lab, topic: &str) -> Result<()> {
+    learn(lab, "writer")?;
+    for sequence in [0, 2] {
+        lab.ask(&format!("written from {sequence}"), 9..=9, |side, _| {
+            produce(topic, 0, 1, batch(side, "writer", 0, sequence, 2))
+        })?;
+    }
+    Ok(())
+}
+
 fn learn(lab: &mut Lab, name: &str) -> Result<()> {
     let request = InitProducerIdRequest {
         transactional_id: None,

@@ -66,7 +66,7 @@ pub(crate) fn run(options: &DevOptions) -> Result<(), VerbError> {
         overrides: &overrides,
     };
     let (configs, warnings) = brokers.configs()?;
-    logging::init();
+    let loggers = logging::init();
     for warning in warnings {
         tracing::warn!("{warning}");
     }
@@ -74,7 +74,7 @@ pub(crate) fn run(options: &DevOptions) -> Result<(), VerbError> {
         .map_err(|error| VerbError::Failed(format!("no thread can be started: {error}")))?;
     let store = open_store(options.data.as_deref())?;
     let kept = options.data.is_some();
-    server::serve::serve_several(configs, store, |serving| {
+    server::serve::serve_several(configs, &loggers, store, |serving| {
         if let Err(error) = until_all_known(serving) {
             tracing::warn!(%error, "the cluster is not whole yet");
         }

@@ -224,15 +224,24 @@ fn passwords_are_checked_but_not_stored() {
 }
 
 #[test]
-fn log_levels_pass_kafkas_checks_before_they_are_refused() {
+fn levels_of_loggers_are_set_and_deleted_and_what_is_no_level_is_refused() {
     let of = |name, change| code(&incremental(&[], BROKER_LOGGER, name, &[change]));
-    assert_eq!(of("0", change("nope", SET, "INFO")), 40);
-    assert_eq!(of("0", change("root", SET, "info")), 40);
-    assert_eq!(of("0", change("root", APPEND, "INFO")), 42);
-    assert_eq!(of("0", null("root", DELETE)), 42);
+    for (change, expected) in [
+        (change("nope", SET, "INFO"), 40),
+        (change("root", SET, "info"), 40),
+        (change("node", SET, ""), 40),
+        (null("nope", DELETE), 40),
+        (change("root", APPEND, "INFO"), 42),
+        (change("nope", SUBTRACT, "INFO"), 42),
+        (null("root", DELETE), 42),
+        (change("root", 9, "INFO"), -1),
+        (change("root", SET, "FATAL"), 0),
+    ] {
+        assert_eq!(of("0", change), expected, "{change:?}");
+    }
     assert_eq!(of("1", change("root", SET, "INFO")), 42);
     assert_eq!(of("", change("root", SET, "INFO")), 42);
-    assert_eq!(of("0", change("root", 9, "INFO")), -1);
-    assert_eq!(of("0", change("root", SET, "INFO")), 42);
-    assert_eq!(incremental(&[], BROKER_LOGGER, "0", &[]), Ok(Plan::Nothing));
+    let changes = [change("node", SET, "TRACE"), null("net", DELETE)];
+    let levels = vec![("node".to_owned(), Some(LogLevel::Trace)), ("net".to_owned(), None)];
+    assert_eq!(incremental(&[], BROKER_LOGGER, "0", &changes), Ok(Plan::Loggers(levels)));
 }

@@ -116,7 +116,7 @@ fn subject(what: &What) -> Option<&TopicPartition> {
 }
 
 /// Kafka's name for the log of state changes.
-const TARGET: &str = "state.change.logger";
+const TARGET: &str = crate::loggers::STATE_CHANGES;
 
 fn log(id: BrokerId, note: &Note) {
     let (epoch, event, parent) = (note.controller_epoch.0, note.cause.number, note.cause.parent);

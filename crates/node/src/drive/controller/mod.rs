@@ -115,6 +115,11 @@ impl ControllerDriver {
         deletions.queued.contains(topic) && !deletions.ineligible.contains(topic)
     }
 
+    /// Whether a topic is to be deleted, though that may have to wait for a broker that is gone.
+    pub(crate) fn is_queued_for_deletion(&self, topic: &TopicName) -> bool {
+        lock(&self.machine).context().deletions.queued.contains(topic)
+    }
+
     /// Panics if an invariant does not hold ([`Broker::check`]).
     pub(crate) fn check(&self) {
         lock(&self.machine).check();

@@ -62,8 +62,11 @@ fn gone(outcome: Outcome) -> Result<(), StoreFailure> {
     }
 }
 
+/// How many znodes below a topic go with it in one transaction.
+const MAX_TOGETHER: usize = 100;
+
 /// Deletes what is below a topic, the lowest first; then the topic, its configs and the request for its deletion in one
-/// transaction: whoever makes a topic of that name anew finds nothing of the old one, and loses nothing of the new one.
+/// transaction, to which all belongs that is not too much for it: whoever makes a topic of that name anew finds nothing of the old one, and loses nothing of the new one.
 pub(super) fn delete_topic(broker: &Arc<Broker>, name: &TopicName, epoch_version: i32, done: Done) {
     let store = broker.store().clone();
     let last = [topic::path(name), ConfigEntity::Topic(name.clone()).path(), delete_topics::path(name)];
@@ -73,6 +76,10 @@ pub(super) fn delete_topic(broker: &Arc<Broker>, name: &TopicName, epoch_version
         vec![topic::path(name)],
         Vec::new(),
         Box::new(move |found| match found {
+            Ok(levels) if levels.iter().map(Vec::len).sum::<usize>() <= MAX_TOGETHER => {
+                let lowest_first = levels.into_iter().rev().flatten();
+                delete_together(&below, lowest_first.chain(last).collect(), epoch_version, done);
+            }
             Ok(levels) => {
                 delete_levels(&below.clone(), levels, epoch_version, move |outcome| match outcome {
                     Ok(()) => delete_together(&below, last.to_vec(), epoch_version, done),
