@@ -212,10 +212,21 @@ pub fn ask_producer_id(connection: &mut Connection) -> Result<Option<(i64, i16)>
 /// A `Fetch` request for one partition, without a session.
 #[must_use]
 pub fn fetch_request(topic: &str, partition: i32, offset: i64, max_bytes: i32) -> FetchRequest {
+    fetch_request_in(-1, topic, partition, offset, max_bytes)
+}
+
+/// A fetch that a leader of another epoch refuses; -1 is any.
+pub fn fetch_request_in(
+    leader_epoch: i32,
+    topic: &str,
+    partition: i32,
+    offset: i64,
+    max_bytes: i32,
+) -> FetchRequest {
     let partition = FetchPartition::default()
         .with_partition(partition)
         .with_fetch_offset(offset)
-        .with_current_leader_epoch(-1)
+        .with_current_leader_epoch(leader_epoch)
         .with_partition_max_bytes(max_bytes);
     let topic = FetchTopic::default().with_topic(topic_name(topic)).with_partitions(vec![partition]);
     FetchRequest::default()

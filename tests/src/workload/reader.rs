@@ -6,7 +6,7 @@ use kafka_protocol::records::RecordBatchDecoder;
 
 use super::leader::Tries;
 use super::{Leader, Load, Progress};
-use crate::calls::{fetch_request, whole_batches};
+use crate::calls::{fetch_request_in, whole_batches};
 use crate::checker::{History, Partition, Read, ReadRecord, digest, record_id};
 use crate::raw::Connection;
 
@@ -55,7 +55,7 @@ fn read(
     let mut connection = leader.connect(progress)?;
     loop {
         let next = records.last().map_or(0, |last| last.offset + 1);
-        match fetch(&mut connection, partition, next)? {
+        match fetch(&mut connection, leader.epoch(), partition, next)? {
             Fetched::Records(got) => {
                 tries.succeeded();
                 records.extend(&got.records);
@@ -76,8 +76,15 @@ enum Fetched {
     Failed(String),
 }
 
-fn fetch(connection: &mut Connection, partition: &Partition, offset: i64) -> Result<Fetched> {
-    let request = fetch_request(&partition.topic, partition.index, offset, FETCH_BYTES);
+/// Names the leader epoch, as Kafka's clients do: a leader that has not heard of its successors has none of what they gave,
+/// and would say that there is no such offset.
+fn fetch(
+    connection: &mut Connection,
+    leader_epoch: i32,
+    partition: &Partition,
+    offset: i64,
+) -> Result<Fetched> {
+    let request = fetch_request_in(leader_epoch, &partition.topic, partition.index, offset, FETCH_BYTES);
     let response = match connection.call(11, &request) {
         Ok(response) => response,
         Err(error) => return Ok(Fetched::Failed(format!("{error:#}"))),
