@@ -3,9 +3,11 @@
 //! Absolute figures of one machine drift by a factor of two, so what counts are ratios of medians over
 //! alternating runs. Load comes from requests that were encoded once and are sent again over raw sockets, so
 //! that the broker is measured and not the client. Kafka runs with the flags of its own start script and is
-//! warmed up first. Parts can be asked for by name: `throughput`, `latency`, `startup`, `partitions`, `cluster`.
+//! warmed up first. Parts can be asked for by name: `throughput`, `latency`, `startup`, `partitions`, `compaction`,
+//! `cluster`.
 
 mod cluster;
+mod compaction;
 mod contender;
 mod figures;
 mod latency;
@@ -79,6 +81,7 @@ fn run() -> Result<()> {
             "latency" => only.push(Part::Latency),
             "startup" => only.push(Part::Startup),
             "partitions" => only.push(Part::Partitions),
+            "compaction" => only.push(Part::Compaction),
             "cluster" => only.push(Part::Cluster),
             other => bail!("unknown argument {other:?}"),
         }
@@ -92,6 +95,11 @@ fn run() -> Result<()> {
         let mut kept = Vec::new();
         for kind in &kinds {
             partitions::measure(*kind, effort, &mut figures, &mut kept)?;
+        }
+    }
+    if wanted(Part::Compaction) {
+        for kind in &kinds {
+            compaction::measure(*kind, effort, &mut figures)?;
         }
     }
     if wanted(Part::Cluster) {
@@ -109,6 +117,7 @@ enum Part {
     Latency,
     Startup,
     Partitions,
+    Compaction,
     Cluster,
 }
 

@@ -7,6 +7,7 @@ use bytes::{Bytes, BytesMut};
 use kafka_protocol::messages::create_topics_request::{CreatableTopic, CreatableTopicConfig};
 use kafka_protocol::messages::delete_records_request::{DeleteRecordsPartition, DeleteRecordsTopic};
 use kafka_protocol::messages::fetch_request::{FetchPartition, FetchTopic};
+use kafka_protocol::messages::incremental_alter_configs_request::{AlterConfigsResource, AlterableConfig};
 use kafka_protocol::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic};
 use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
 use kafka_protocol::messages::metadata_response::MetadataResponseTopic;
@@ -14,7 +15,8 @@ use kafka_protocol::messages::produce_request::{PartitionProduceData, TopicProdu
 use kafka_protocol::messages::produce_response::PartitionProduceResponse;
 use kafka_protocol::messages::{
     BrokerId, CreateTopicsRequest, DeleteRecordsRequest, DeleteTopicsRequest, FetchRequest,
-    InitProducerIdRequest, ListOffsetsRequest, MetadataRequest, ProduceRequest, TopicName,
+    IncrementalAlterConfigsRequest, InitProducerIdRequest, ListOffsetsRequest, MetadataRequest,
+    ProduceRequest, TopicName,
 };
 use kafka_protocol::protocol::StrBytes;
 
@@ -61,6 +63,25 @@ pub fn create_topic(bootstrap: &str, topic: &str, partitions: i32, configs: &[(&
     let answer = response.topics.first().context("no topic in the answer")?;
     ensure!(answer.error_code == 0, "CreateTopics: {answer:?}");
     wait_for_leaders(bootstrap, topic, usize::try_from(partitions)?)
+}
+
+/// Sets one config of a topic.
+///
+/// # Errors
+/// When the broker refuses.
+pub fn set_topic_config(bootstrap: &str, topic: &str, key: &str, value: &str) -> Result<()> {
+    const TOPIC: i8 = 2;
+    let text = |text: &str| StrBytes::from_string(text.to_owned());
+    let config = AlterableConfig::default().with_name(text(key)).with_value(Some(text(value)));
+    let resource = AlterConfigsResource::default()
+        .with_resource_type(TOPIC)
+        .with_resource_name(text(topic))
+        .with_configs(vec![config]);
+    let request = IncrementalAlterConfigsRequest::default().with_resources(vec![resource]);
+    let response = Connection::open(bootstrap)?.call(1, &request)?;
+    let answer = response.responses.first().context("no topic in the answer")?;
+    ensure!(answer.error_code == 0, "IncrementalAlterConfigs: {answer:?}");
+    Ok(())
 }
 
 /// Waits until `topic` has `partitions` partitions with a leader each.

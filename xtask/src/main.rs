@@ -23,6 +23,7 @@ usage: cargo xtask COMMAND
   setup         install the tools and clients that the end-to-end tests need
   test [--all]  run everything that continuous integration runs (--all: the long forms too)
   bench [--quick] [--only-blumfeld | --only-kafka] [throughput] [latency] [startup] [partitions]
+        [compaction] [cluster]
                 measure Blumfeld beside a real Kafka
 ";
 

@@ -31,6 +31,7 @@ use crate::delayed::{Timers, Wake};
 use crate::departed::Departed;
 use crate::drive::alter_partition::AlterPartitions;
 use crate::drive::auto_create::InFlight;
+use crate::drive::cleaner::{self, Cleaner};
 use crate::drive::config_changes::ConfigChanges;
 use crate::drive::controlled_shutdown;
 use crate::drive::controller::ControllerDriver;
@@ -114,6 +115,7 @@ pub struct Broker {
     creating: InFlight,
     new_names: NewNames,
     schedule: Schedule,
+    cleaner: Cleaner,
     metrics: Metrics,
     random: Mutex<fastrand::Rng>,
     state: AtomicU8,
@@ -156,6 +158,7 @@ impl Broker {
             id: found.id,
             schedule: Schedule::new(&config, now),
             groups: GroupCoordinator::new(&config, now),
+            cleaner: Cleaner::new(&config, now.mono_ms),
             config: ArcSwap::from_pointee(config),
             config_writer: Mutex::new(()),
             on_reconfigured: OnceLock::new(),
@@ -217,6 +220,17 @@ impl Broker {
         self.schedule.run(self)
     }
 
+    /// How many threads are to call [`Broker::clean`], each again and again.
+    pub fn cleaner_threads(&self) -> usize {
+        self.cleaner.threads()
+    }
+
+    /// One round of the cleaner: compacts a log if one is due. May take minutes; ends soon when the broker leaves or
+    /// shuts down. Returns when to come back.
+    pub fn clean(self: &Arc<Self>) -> i64 {
+        cleaner::round(self)
+    }
+
     /// `hook` is called with the new deadline when [`Broker::poll`] must come earlier than it said.
     pub fn on_earlier_deadline(&self, hook: impl Fn(i64) + Send + Sync + 'static) {
         self.timers.on_earlier_deadline(Box::new(hook));
@@ -249,12 +263,14 @@ impl Broker {
     /// As [`Broker::leave`], without blocking: `done` is called in the end.
     pub fn begin_to_leave(self: &Arc<Self>, done: impl FnOnce() + Send + 'static) {
         self.set_state(BrokerState::PendingControlledShutdown);
+        self.cleaner.stop();
         controlled_shutdown::hand_over(self, Box::new(done));
     }
 
     /// Closes the logs and writes the marks of a clean shutdown; the store is closed last.
     pub fn shut_down(self: &Arc<Self>) {
         self.set_state(BrokerState::ShuttingDown);
+        self.cleaner.stop();
         self.fetchers.stop(self);
         for waiter in self.timers.take_expired(i64::MAX - 1) {
             waiter.wake(self, Wake::Expired);
@@ -367,6 +383,14 @@ impl Broker {
 
     pub(crate) fn log_dirs(&self) -> &LogDirs {
         &self.log_dirs
+    }
+
+    pub(crate) fn cleaner(&self) -> &Cleaner {
+        &self.cleaner
+    }
+
+    pub(crate) fn clock(&self) -> &dyn Clock {
+        &*self.clock
     }
 
     pub(crate) fn timers(&self) -> &Timers {

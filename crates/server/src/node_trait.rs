@@ -33,6 +33,17 @@ pub trait Node: FrameHandler {
     /// Does what is due on the disks, and returns how long it need not be called again. May block.
     fn housekeep(&self) -> Duration;
 
+    /// How many threads are to call [`clean`](Self::clean).
+    fn cleaner_threads(&self) -> usize {
+        0
+    }
+
+    /// Compacts a log if one is due, and returns how long the thread may rest; none: for ever. May take long, but ends
+    /// soon when the node leaves or shuts down.
+    fn clean(&self) -> Option<Duration> {
+        None
+    }
+
     /// `hook` is called when [`poll`](Self::poll) must come earlier than it said. Called once.
     fn on_earlier_deadline(&self, hook: DeadlineHook);
 

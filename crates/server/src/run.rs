@@ -214,6 +214,7 @@ struct Served {
     table: Arc<ConnectionTable>,
     clock: Ticker,
     disks: Ticker,
+    cleaners: Vec<Ticker>,
 }
 
 async fn open(
@@ -230,6 +231,11 @@ async fn open(
     clock.waker().wake_within(Duration::ZERO);
     let keeper = Arc::clone(node);
     let disks = Ticker::start("disks", move || Some(keeper.housekeep()))?;
+    let cleaners = (0..node.cleaner_threads()).map(|number| {
+        let cleaner = Arc::clone(node);
+        Ticker::start(&format!("cleaner-{number}"), move || cleaner.clean())
+    });
+    let cleaners = cleaners.collect::<io::Result<Vec<_>>>()?;
     let table = ConnectionTable::new(settings.limits.clone());
     let limited = Arc::clone(&table);
     node.on_limits(Box::new(move |limits| limited.set_limits(limits)));
@@ -244,7 +250,7 @@ async fn open(
     let metrics = ServerMetrics::new(counters, Handle::current());
     // Set once: a server runs once.
     let _ = watched.running.set((Arc::clone(node), metrics));
-    Ok(Served { listeners, table, clock, disks })
+    Ok(Served { listeners, table, clock, disks, cleaners })
 }
 
 impl Served {
@@ -252,7 +258,8 @@ impl Served {
     fn accept(self) -> Accepting {
         let stop = CancellationToken::new();
         let tasks = self.listeners.into_iter().map(|listener| tokio::spawn(listener.run(stop.clone())));
-        Accepting { tasks: tasks.collect(), stop, table: self.table, clock: self.clock, disks: self.disks }
+        let Self { table, clock, disks, cleaners, .. } = self;
+        Accepting { tasks: tasks.collect(), stop, table, clock, disks, cleaners }
     }
 }
 
@@ -263,6 +270,7 @@ struct Accepting {
     table: Arc<ConnectionTable>,
     clock: Ticker,
     disks: Ticker,
+    cleaners: Vec<Ticker>,
 }
 
 impl Accepting {
@@ -277,9 +285,10 @@ impl Accepting {
         self.table.drain();
         // Who is not done by then gets his answer below, or none.
         let _ = tokio::time::timeout(drain, self.table.emptied()).await;
-        let disks = self.disks;
-        if let Err(error) = tokio::task::spawn_blocking(move || disks.stop()).await {
-            tracing::error!(%error, "the thread of the disks did not end");
+        let tickers: Vec<_> = self.cleaners.into_iter().chain([self.disks]).collect();
+        let stopped = tokio::task::spawn_blocking(move || tickers.into_iter().for_each(Ticker::stop));
+        if let Err(error) = stopped.await {
+            tracing::error!(%error, "the threads of the disks did not end");
         }
         on_a_thread(node, "close its logs", |node| node.shut_down()).await;
         let _ = tokio::time::timeout(LAST_WORDS, self.table.emptied()).await;

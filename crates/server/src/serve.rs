@@ -271,6 +271,15 @@ impl Node for BrokerNode {
         self.until(next)
     }
 
+    fn cleaner_threads(&self) -> usize {
+        self.broker.cleaner_threads()
+    }
+
+    fn clean(&self) -> Option<Duration> {
+        let next = self.broker.clean();
+        (next < i64::MAX).then(|| self.until(next))
+    }
+
     fn on_earlier_deadline(&self, hook: DeadlineHook) {
         let clock = self.clock.clone();
         self.broker.on_earlier_deadline(move |mono_ms| {

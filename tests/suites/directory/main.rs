@@ -3,6 +3,7 @@
 //! Kafka's dump tool and ours read every file and print the same.
 
 mod carry;
+mod compacted;
 mod contents;
 mod dump;
 
@@ -22,11 +23,12 @@ const PARTITIONS: usize = 2;
 const COUNT: usize = 300;
 const LIMIT: Duration = Duration::from_secs(60);
 /// Small segments, so that a log has several.
-const SETTINGS: [(&str, &str); 4] = [
+const SETTINGS: [(&str, &str); 5] = [
     ("log.segment.bytes", "80000"),
     ("log.index.interval.bytes", "1000"),
     ("log.retention.ms", "-1"),
     ("log.flush.start.offset.checkpoint.interval.ms", "500"),
+    ("log.cleaner.backoff.ms", "200"),
 ];
 
 /// How a broker ends.

@@ -95,6 +95,10 @@ impl Schedule {
 fn perform(broker: &Arc<Broker>, task: Task) {
     let (dirs, now) = (broker.log_dirs(), broker.now());
     match task {
+        // What is compacted is left to the cleaner, if there is one.
+        Task::Retention if broker.cleaner_threads() > 0 => {
+            dirs.delete_old_segments_where(now, |config| !config.cleanup_compact);
+        }
         Task::Retention => dirs.delete_old_segments(now),
         Task::Flush => dirs.flush_due(now),
         Task::RecoveryPoints => dirs.checkpoint_recovery_points(),

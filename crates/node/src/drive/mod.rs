@@ -3,6 +3,7 @@
 pub(crate) mod alter_partition;
 pub(crate) mod auto_create;
 pub(crate) mod broker_configs;
+pub(crate) mod cleaner;
 pub(crate) mod config_changes;
 pub(crate) mod controlled_shutdown;
 pub(crate) mod controller;

@@ -10,6 +10,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
+use super::cleaner;
 use super::controller;
 use super::groups;
 use super::replicas;
@@ -48,6 +49,7 @@ impl Collector for Snapshot {
         groups::encode(&self.0, &mut encoder)?;
         replicas::encode(&self.0, &mut encoder)?;
         replication::encode(&self.0, &mut encoder)?;
+        cleaner::encode(&self.0, &mut encoder)?;
         logs(&self.0, &mut encoder)
     }
 }

@@ -4,6 +4,7 @@
 //! Counters live here and are bumped where things happen; everything that is a state (log sizes, waiting
 //! requests, sessions) is read from the broker when it is asked for ([`render`]).
 
+mod cleaner;
 mod controller;
 mod export;
 mod groups;
@@ -20,6 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wire::api::ApiKey;
 use wire::types::TopicName;
 
+use self::cleaner::CleanerMeters;
 pub(crate) use self::export::render;
 pub(crate) use self::rate::Rate;
 use self::replicas::ReplicaMeters;
@@ -94,6 +96,8 @@ pub(crate) struct Metrics {
     pub(crate) expired_fetches: Counter,
     /// Of the replicas, and of requests that wait for them.
     pub(crate) replicas: ReplicaMeters,
+    /// Of the compaction of logs.
+    pub(crate) cleaner: CleanerMeters,
     /// Of the copying between brokers.
     pub(crate) replication: ReplicationMeters,
     topics: Mutex<BTreeMap<TopicName, Arc<TopicMeters>>>,

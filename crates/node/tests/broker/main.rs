@@ -12,6 +12,7 @@ mod cases_offsets;
 mod cases_protocol;
 mod cases_storage;
 mod cases_tools;
+mod compaction;
 mod configs;
 mod control_followers;
 mod control_isr;

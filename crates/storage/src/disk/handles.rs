@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, RwLock, Weak};
 
-use super::{Disk, DiskFile, FileRange, OpenOptions};
+use super::{Disk, DiskFile, FileRange, Metadata, OpenOptions};
 use crate::sync::{lock, read, write};
 
 /// Where a directory is, known to all files in it, so that it can be renamed under them.
@@ -236,6 +236,13 @@ impl CachedFile {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             _ => Ok(()),
         }
+    }
+
+    /// What is known of the file without opening it; never asked in the middle of a renaming.
+    pub fn metadata(&self) -> io::Result<Metadata> {
+        let state = lock(&self.slot.state);
+        let dir = read(&self.dir.0);
+        self.cache.disk.metadata(&dir.join(&state.name))
     }
 
     /// Whether the file exists.

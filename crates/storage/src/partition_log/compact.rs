@@ -219,7 +219,8 @@ impl PartitionLog {
         compaction.failed_ms = None;
     }
 
-    fn has_segments(&self, sources: &[Arc<Segment>]) -> bool {
+    /// Whether these neighbours are part of the log.
+    pub(super) fn has_segments(&self, sources: &[Arc<Segment>]) -> bool {
         let Some(base) = sources.first().map(|first| first.base()) else { return false };
         let segments = read(&self.segments);
         let first = segments.partition_point(|segment| segment.base() < base);

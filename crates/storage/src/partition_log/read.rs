@@ -16,7 +16,7 @@ use crate::sync::read;
 use crate::txn_index::AbortedTxn;
 
 /// How often a read begins anew because the log was cut or old segments went away under it.
-const MOST_ATTEMPTS: usize = 4;
+pub(super) const MOST_ATTEMPTS: usize = 4;
 
 /// How far a reader may see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,9 +1,12 @@
 //! From times to offsets, for ListOffsets.
 
+use std::sync::Arc;
+
 use wire::types::{LeaderEpoch, Millis, Now, Offset};
 
+use super::read::MOST_ATTEMPTS;
 use super::{PartitionLog, ReadError};
-use crate::segment::RecordPosition;
+use crate::segment::{RecordPosition, Segment, SegmentError};
 
 /// `timestamp` of the old ListOffsets that asks for the log end.
 const LATEST: i64 = -1;
@@ -33,33 +36,50 @@ impl PartitionLog {
     pub fn offset_for_timestamp(&self, timestamp: i64) -> Result<Option<TimestampedOffset>, ReadError> {
         self.check()?;
         let log_start = self.positions().log_start;
-        for segment in self.segments() {
-            let max = segment.max_timestamp().map_err(|error| self.read_failed(error))?;
-            if max.timestamp.0 < timestamp {
-                continue;
+        self.ask_segments(|segments| {
+            for segment in segments {
+                if segment.max_timestamp()?.timestamp.0 < timestamp {
+                    continue;
+                }
+                if let Some(found) = segment.find_by_timestamp(Millis(timestamp), log_start)? {
+                    return Ok(Some(found.into()));
+                }
             }
-            let found = segment.find_by_timestamp(Millis(timestamp), log_start);
-            if let Some(found) = found.map_err(|error| self.read_failed(error))? {
-                return Ok(Some(found.into()));
-            }
-        }
-        Ok(None)
+            Ok(None)
+        })
     }
 
     /// The first record that has the largest timestamp of the log (KIP-734, KAFKA-16310); none if no record has
     /// a timestamp.
     pub fn offset_of_max_timestamp(&self) -> Result<Option<TimestampedOffset>, ReadError> {
         self.check()?;
-        let mut latest = None;
-        for segment in self.segments() {
-            let max = segment.max_timestamp().map_err(|error| self.read_failed(error))?.timestamp;
-            if latest.as_ref().is_none_or(|(known, _)| max > *known) {
-                latest = Some((max, segment));
+        self.ask_segments(|segments| {
+            let mut latest = None;
+            for segment in segments {
+                let max = segment.max_timestamp()?.timestamp;
+                if latest.as_ref().is_none_or(|(known, _)| max > *known) {
+                    latest = Some((max, segment));
+                }
+            }
+            let Some((_, segment)) = latest else { return Ok(None) };
+            Ok(segment.find_max_timestamp()?.map(TimestampedOffset::from))
+        })
+    }
+
+    /// Asks all segments of one moment; again if some of them went away meanwhile.
+    fn ask_segments<T>(
+        &self,
+        ask: impl Fn(&[Arc<Segment>]) -> Result<T, SegmentError>,
+    ) -> Result<T, ReadError> {
+        let mut attempts = 1;
+        loop {
+            let segments = self.segments();
+            match ask(&segments) {
+                Ok(found) => return Ok(found),
+                Err(_) if attempts < MOST_ATTEMPTS && !self.has_segments(&segments) => attempts += 1,
+                Err(error) => return Err(self.read_failed(error)),
             }
         }
-        let Some((_, segment)) = latest else { return Ok(None) };
-        let found = segment.find_max_timestamp().map_err(|error| self.read_failed(error))?;
-        Ok(found.map(TimestampedOffset::from))
     }
 
     /// At most `max` offsets at which segments begin that were last changed at or before `timestamp`, latest
@@ -68,16 +88,16 @@ impl PartitionLog {
     pub fn offsets_before(&self, timestamp: i64, max: usize, now: Now) -> Result<Vec<Offset>, ReadError> {
         self.check()?;
         let positions = self.positions();
-        let segments = self.segments();
-        let mut places = Vec::with_capacity(segments.len().saturating_add(1));
-        for segment in &segments {
-            let found = self.dir.files.disk().metadata(&segment.log().path());
-            let modified = self.guard_io("read", found)?.modified_ms;
-            places.push((segment.base().max(positions.log_start), modified));
-        }
-        if segments.last().is_some_and(|segment| !segment.is_empty()) {
-            places.push((positions.log_end, now.wall_ms));
-        }
+        let places = self.ask_segments(|segments| {
+            let mut places = Vec::with_capacity(segments.len().saturating_add(1));
+            for segment in segments {
+                places.push((segment.base().max(positions.log_start), segment.modified()?.0));
+            }
+            if segments.last().is_some_and(|segment| !segment.is_empty()) {
+                places.push((positions.log_end, now.wall_ms));
+            }
+            Ok(places)
+        })?;
         let count = match timestamp {
             LATEST => places.len(),
             EARLIEST => 1,

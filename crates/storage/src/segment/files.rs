@@ -69,8 +69,7 @@ impl Segment {
 
     /// When the log file was last changed.
     pub(crate) fn modified(&self) -> Result<Millis, SegmentError> {
-        let found = self.dir.files.disk().metadata(&self.log().path()).map_err(|error| self.io(error))?;
-        Ok(Millis(found.modified_ms))
+        self.log().metadata().map(|found| Millis(found.modified_ms)).map_err(|error| self.io(error))
     }
 
     /// Notes an aborted transaction whose marker is in this segment.
