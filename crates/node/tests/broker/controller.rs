@@ -192,7 +192,8 @@ fn a_topic_that_may_lose_records_gets_a_leader_that_is_not_in_sync() {
 
 #[test]
 fn a_controller_whose_store_is_gone_gives_the_hand_over_of_its_leaderships_up_and_stops() {
-    let node = Node::start(&[("broker.id", "0")]);
+    let soon = [("controller.socket.timeout.ms", "200"), ("controlled.shutdown.retry.backoff.ms", "50")];
+    let node = Node::start(&[&[("broker.id", "0")][..], &soon].concat());
     let store = node.store();
     register_another(&store);
     write_topic_on(&store, "t", 1, &[0, 1]);
