@@ -7,7 +7,6 @@
 //! (KIP-219). One on which nothing happens for too long is closed (KAFKA-7453: also if it never spoke), but
 //! not while a request of it is served.
 
-use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -18,9 +17,10 @@ use bytes::Bytes;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep};
 
+use crate::close_reason::CloseReason;
 use crate::counters::ListenerCounters;
 use crate::exchange::{Exchange, Status};
-use crate::frame_reader::{Fill, FrameError, FrameReader, PREFIX_LEN};
+use crate::frame_reader::{Fill, FrameReader, PREFIX_LEN};
 use crate::handler::{ConnectionInfo, FrameHandler, Outcome};
 use crate::part_writer::{PartWriter, RangeMode};
 use crate::table::Seat;
@@ -49,42 +49,6 @@ impl Default for ConnectionSettings {
             max_frame_bytes: 104_857_600,
             max_idle: Some(Duration::from_secs(600)),
             range_mode: RangeMode::default(),
-        }
-    }
-}
-
-/// Why a connection ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CloseReason {
-    /// The peer closed it.
-    Peer,
-    /// Reading or writing failed.
-    Failed(std::io::ErrorKind),
-    /// Nothing was said for too long.
-    Idle,
-    /// The peer sent a size that no frame may have.
-    InvalidFrame(FrameError),
-    /// The handler asked for it, and has told why.
-    Handler,
-    /// An answer is longer than a size prefix can tell.
-    ResponseTooLong,
-    /// The process is ending.
-    Shutdown,
-    /// Room was needed for a connection of the inter-broker listener (`max.connections`).
-    Evicted,
-}
-
-impl fmt::Display for CloseReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Peer => f.write_str("closed by the peer"),
-            Self::Failed(kind) => write!(f, "socket failed: {kind}"),
-            Self::Idle => f.write_str("idle for longer than connections.max.idle.ms"),
-            Self::InvalidFrame(error) => error.fmt(f),
-            Self::Handler => f.write_str("refused by the broker"),
-            Self::ResponseTooLong => f.write_str("a response exceeds 2 GiB"),
-            Self::Shutdown => f.write_str("the broker stops"),
-            Self::Evicted => f.write_str("max.connections leaves no room"),
         }
     }
 }

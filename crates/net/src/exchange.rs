@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::connection::CloseReason;
+use crate::close_reason::CloseReason;
 use crate::handler::{Outcome, Reply};
 
 /// One request in service.

@@ -14,6 +14,7 @@ pub mod peer_link;
 pub mod range;
 pub mod table;
 
+mod close_reason;
 mod exchange;
 mod frame_reader;
 mod part_writer;

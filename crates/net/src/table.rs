@@ -16,7 +16,7 @@ use thiserror::Error;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::connection::CloseReason;
+use crate::close_reason::CloseReason;
 use crate::counters::ListenerCounters;
 use crate::exchange::Exchange;
 

@@ -2,7 +2,8 @@
 
 use wire::error_code::ErrorCode;
 
-use super::event::{Event, JoinRequest, RequestId};
+use super::event::{Event, JoinRequest};
+use super::ids::RequestId;
 use super::{Answer, JoinAnswer, Settings, SyncAnswer};
 
 /// What to do.

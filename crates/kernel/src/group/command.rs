@@ -7,7 +7,8 @@ use wire::Str;
 use wire::error_code::ErrorCode;
 use wire::types::{Millis, TopicPartition};
 
-use super::event::{AppendId, Producer, RequestId};
+use super::event::Producer;
+use super::ids::{AppendId, RequestId};
 use super::note::Note;
 
 /// What a group wants done.

@@ -12,15 +12,8 @@ use wire::Str;
 use wire::error_code::ErrorCode;
 use wire::types::{LeaderEpoch, Millis, Offset, TopicPartition};
 
+use super::ids::{AppendId, RequestId};
 use super::member::Protocol;
-
-/// Stands for a request that waits for an answer; the edge knows whose it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RequestId(pub u64);
-
-/// The number of an append of one group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct AppendId(pub u64);
 
 /// What happens to a group.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use wire::Str;
 use wire::internal::MemberValue;
 
-use super::event::RequestId;
+use super::ids::RequestId;
 
 /// So many SyncGroup requests of one member wait at once; one more, and the oldest is answered.
 pub(super) const MAX_PARKED_SYNCS: usize = 2;

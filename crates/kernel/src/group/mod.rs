@@ -15,6 +15,7 @@ mod event;
 pub mod gate;
 mod heartbeat;
 pub mod id;
+mod ids;
 mod in_flight;
 mod join;
 mod leave;
@@ -43,9 +44,9 @@ use wire::types::{Millis, Now, TopicName};
 
 pub use command::{Answer, Batch, Command, JoinAnswer, JoinedMember, SyncAnswer};
 pub use event::{
-    AppendId, CommitRequest, Event, HeartbeatRequest, JoinRequest, LeavingMember, OffsetToCommit, Producer,
-    RequestId, SyncRequest,
+    CommitRequest, Event, HeartbeatRequest, JoinRequest, LeavingMember, OffsetToCommit, Producer, SyncRequest,
 };
+pub use ids::{AppendId, RequestId};
 pub use member::Protocol;
 pub use note::{Note, Reason};
 pub use offsets::{Committed, FetchedOffset};

@@ -9,8 +9,9 @@ use wire::messages::incremental_alter_configs_request::{AlterConfigsResource, Al
 use wire::messages::{IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse};
 
 use super::ConfigsOptions;
-use super::describe::{ConfigEntry, Resource, ResourceKind, configs_of, own_source};
+use super::describe::{ConfigEntry, configs_of, own_source};
 use super::entity::Entity;
+use super::resource::{Resource, ResourceKind};
 use crate::cluster::settings::read_properties;
 use crate::cluster::{Cluster, ClusterError};
 use crate::error::VerbError;

@@ -2,7 +2,7 @@
 
 use crate::error::VerbError;
 
-use super::describe::{Resource, ResourceKind};
+use super::resource::{Resource, ResourceKind};
 
 /// The options that name an entity.
 #[derive(Debug, clap::Args)]

@@ -5,6 +5,7 @@
 mod alter;
 pub(crate) mod describe;
 mod entity;
+pub(crate) mod resource;
 
 use std::io::Write;
 use std::path::PathBuf;

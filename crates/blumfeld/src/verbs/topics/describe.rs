@@ -10,7 +10,8 @@ use super::{TopicsOptions, name, selected};
 use crate::cluster::Cluster;
 use crate::error::VerbError;
 use crate::output::{Format, Table, join_ids, write_json};
-use crate::verbs::configs::describe::{ConfigEntry, Resource, ResourceKind, configs_of};
+use crate::verbs::configs::describe::{ConfigEntry, configs_of};
+use crate::verbs::configs::resource::{Resource, ResourceKind};
 
 /// A topic to be printed.
 #[derive(Debug)]

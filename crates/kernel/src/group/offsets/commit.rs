@@ -7,7 +7,7 @@ use wire::types::{Millis, Now, Offset, TopicPartition};
 use wire::{EncodeError, Str};
 
 use super::Committed;
-use crate::group::event::{AppendId, RequestId};
+use crate::group::ids::{AppendId, RequestId};
 use crate::group::in_flight::InFlight;
 use crate::group::member::owned;
 use crate::group::records::Record;

@@ -16,7 +16,7 @@ use wire::types::{LeaderEpoch, Millis, Offset, TopicPartition};
 
 pub(super) use commit::CommitInFlight;
 
-use super::event::AppendId;
+use super::ids::AppendId;
 use super::{Group, State};
 
 /// A committed offset.
