@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow, ensure};
 
-use crate::checker::{History, Partition, Read};
+use crate::checker::{History, Latest, Partition, Read};
 use crate::wait;
 
 use leader::Leader;
@@ -167,7 +167,10 @@ pub fn run(load: &Load, disturb: impl FnOnce(&Progress) -> Result<()>) -> Result
     });
     owned.into_result()?;
     for partition in &load.partitions {
-        history.partition(partition).reads.push(read_all(load, partition)?);
+        let asked = Latest { asker: "who asks last".to_owned(), offsets: vec![latest(load, partition)?] };
+        let noted = history.partition(partition);
+        noted.latest.push(asked);
+        noted.reads.push(read_all(load, partition)?);
     }
     Ok(history)
 }
