@@ -37,7 +37,7 @@ use crate::drive::controlled_shutdown;
 use crate::drive::controller::ControllerDriver;
 use crate::drive::features::FeaturesCache;
 use crate::drive::fetchers::Fetchers;
-use crate::drive::groups::GroupCoordinator;
+use crate::drive::groups::{GroupCoordinator, Seen};
 use crate::drive::housekeeping::Schedule;
 use crate::drive::image_waits::ImageWaits;
 use crate::drive::producer_ids::ProducerIds;
@@ -82,6 +82,9 @@ pub struct Environment {
     pub disk: Arc<dyn Disk>,
     /// Where work that blocks is done.
     pub executor: Arc<dyn Executor>,
+    /// Where the groups of a partition are read, which takes as long as its log is large: one partition after the other,
+    /// beside all other work.
+    pub group_loads: Arc<dyn Executor>,
     /// The addresses that clients of each listener are told, ports and hosts resolved.
     pub endpoints: Vec<EndPoint>,
     /// Where random choices come from: topic ids, session ids, first replicas.
@@ -105,6 +108,7 @@ pub struct Broker {
     clock: Arc<dyn Clock>,
     store: Arc<dyn Store>,
     executor: Arc<dyn Executor>,
+    group_loads: Arc<dyn Executor>,
     log_dirs: LogDirs,
     image: ArcSwap<MetadataImage>,
     image_writer: Mutex<()>,
@@ -145,6 +149,8 @@ pub(crate) struct Found {
     pub(crate) broker_epoch: BrokerEpoch,
     /// What the broker tells of itself.
     pub(crate) registration: Registration,
+    /// The topic of offsets, if there is one.
+    pub(crate) offsets_topic: Option<Seen>,
 }
 
 impl Broker {
@@ -157,7 +163,7 @@ impl Broker {
         Self {
             id: found.id,
             schedule: Schedule::new(&config, now),
-            groups: GroupCoordinator::new(&config, now),
+            groups: GroupCoordinator::new(&config, found.offsets_topic, now),
             cleaner: Cleaner::new(&config, now.mono_ms),
             config: ArcSwap::from_pointee(config),
             config_writer: Mutex::new(()),
@@ -166,6 +172,7 @@ impl Broker {
             clock: environment.clock,
             store: environment.store,
             executor: environment.executor,
+            group_loads: environment.group_loads,
             log_dirs: found.log_dirs,
             image: ArcSwap::from_pointee(found.image),
             image_writer: Mutex::new(()),
@@ -379,6 +386,11 @@ impl Broker {
     /// Does work that may block where that harms nobody.
     pub(crate) fn run_job(&self, job: impl FnOnce() + Send + 'static) {
         jobs::run(&*self.executor, Box::new(job));
+    }
+
+    /// Loads groups where nothing else waits for it.
+    pub(crate) fn run_group_load(&self, job: impl FnOnce() + Send + 'static) {
+        jobs::run(&*self.group_loads, Box::new(job));
     }
 
     pub(crate) fn log_dirs(&self) -> &LogDirs {

@@ -94,6 +94,8 @@ where
     let store_events = Arc::new(StoreEvents::default());
     let OpenStore { store, membership, held } = open(&config, store_events.sink())?;
     let pool = Pool::start("jobs", JOB_THREADS, JOB_QUEUE).map_err(|error| error.to_string())?;
+    // One job loads all that waits, and at most the next one waits for its end.
+    let group_loads = Pool::start("group-loads", 1, 1).map_err(|error| error.to_string())?;
     let endpoints = endpoints(&config, bound);
     let peers = Arc::new(TcpPeers::new(Handle::current(), PeerSettings::from_config(&config)));
     let peer_counters = peers.counters();
@@ -104,6 +106,7 @@ where
         clock: Arc::new(SystemClock::new()),
         disk: Arc::new(node::RealDisk),
         executor: Arc::new(pool),
+        group_loads: Arc::new(group_loads),
         endpoints,
         seed: seed(),
         peers,

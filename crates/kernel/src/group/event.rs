@@ -6,6 +6,7 @@
 //! [`Command::Answer`]: super::Command::Answer
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use wire::Str;
@@ -48,7 +49,7 @@ pub enum Event {
         committed: bool,
     },
     /// Partitions are gone: what was committed for them means nothing any more.
-    PartitionsDeleted(BTreeSet<TopicPartition>),
+    PartitionsDeleted(Arc<BTreeSet<TopicPartition>>),
     /// Offsets that have not been needed for long enough go; due every `offsets.retention.check.interval.ms`.
     ExpireOffsets,
     /// This broker is not the coordinator any more.

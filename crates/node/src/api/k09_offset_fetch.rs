@@ -59,7 +59,7 @@ pub(crate) fn handle(broker: &Arc<Broker>, answer: Answer, request: OffsetFetchR
     answer.send(&response);
 }
 
-fn fetch(broker: &Broker, group_id: &str, asked: &Asked, stable: bool) -> Result<Fetched, ErrorCode> {
+fn fetch(broker: &Arc<Broker>, group_id: &str, asked: &Asked, stable: bool) -> Result<Fetched, ErrorCode> {
     groups::look(broker, Api::Fetch, group_id, |group| match (asked, group) {
         (Some(asked), group) => {
             let topics = asked.iter().map(|(name, indexes)| {

@@ -14,7 +14,7 @@ use wire::messages::{FindCoordinatorRequest, FindCoordinatorResponse};
 
 use crate::broker::Broker;
 use crate::call::Call;
-use crate::drive::auto_create;
+use crate::drive::{auto_create, groups};
 
 const GROUP: i8 = 0;
 const TRANSACTION: i8 = 1;
@@ -75,7 +75,7 @@ fn find(broker: &Arc<Broker>, call: &Call, key_type: i8, key: &str) -> Result<No
         auto_create::create(broker, CONSUMER_OFFSETS);
         return Err(unavailable);
     }
-    let index = broker.groups().partition_of(&image, key);
+    let index = groups::partition_of(broker, &image, key).ok_or(unavailable)?;
     let leader = image.partition(CONSUMER_OFFSETS, index).ok_or(unavailable)?.leader;
     let info = image.brokers().get(&leader).ok_or(unavailable)?;
     let endpoint = info.endpoint(&call.connection.listener).ok_or(unavailable)?;

@@ -56,6 +56,22 @@ pub(crate) fn obey(
         .collect();
     unknown.sort();
     unknown.dedup();
+    let is_unknown =
+        |order: &PartitionOrder| groups::needs_to_learn(broker, &order.partition.topic, order.topic_id);
+    let then = broker.clone();
+    if orders.iter().any(is_unknown) {
+        return groups::learn(broker, move || read_and_change(&then, orders, unknown, origin, done));
+    }
+    read_and_change(&then, orders, unknown, origin, done);
+}
+
+fn read_and_change(
+    broker: &Arc<Broker>,
+    orders: Arc<Vec<PartitionOrder>>,
+    unknown: Vec<TopicName>,
+    origin: Origin,
+    done: impl FnOnce(Vec<Outcome>) + Send + 'static,
+) {
     let then = broker.clone();
     broker.config_changes().logs_are_being_made();
     read_configs(broker, unknown, KnownConfigs::new(), move |configs| {
@@ -209,6 +225,10 @@ fn take_role(
         Order::Lead => {
             partition.become_leader(broker, order.leadership.clone(), origin).map_err(Failure::Log)?;
             groups::elected(broker, &order.partition, order.leadership.leader_epoch);
+            if !partition.log().health().is_online() {
+                // The directory has failed meanwhile; who takes its partitions offline may have been here before.
+                groups::resigned(broker, &order.partition, None);
+            }
             Ok(None)
         }
         Order::Follow => {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kernel::replica::control;
+use kernel::replica::control::{self, EPOCH_DURING_DELETE};
 use wire::types::{LeaderEpoch, TopicPartition};
 
 use super::Failure;
@@ -42,9 +42,9 @@ pub(crate) fn obey(broker: &Arc<Broker>, orders: &[StopOrder], origin: Origin) -
         }
     }
     let names: Vec<_> = deleted.iter().map(|(_, order)| order.partition.clone()).collect();
-    for name in &names {
+    for (_, order) in &deleted {
         // Whatever epoch was told: without its log nobody can coordinate (KAFKA-4362, KAFKA-9235).
-        groups::resigned(broker, name, None);
+        groups::log_deleted(broker, &order.partition, order.leader_epoch == EPOCH_DURING_DELETE);
     }
     for ((at, _), result) in deleted.iter().zip(broker.remove_replicas(&names, origin)) {
         if let (Err(error), Some(outcome)) = (result, outcomes.get_mut(*at)) {

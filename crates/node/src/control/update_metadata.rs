@@ -21,6 +21,7 @@ pub(crate) fn obey(broker: &Arc<Broker>, update: MetadataUpdate) {
             partition.live_brokers_changed(broker);
         }
     }
+    groups::image_changed(broker, &before, &after);
     groups::partitions_deleted(broker, deleted);
     image_waits::recheck(broker);
 }

@@ -134,7 +134,8 @@ pub fn start(config: KafkaConfig, environment: Environment) -> Result<Arc<Broker
     })?;
     let image = MetadataImage::default().with_cluster_id(&cluster_id).with_broker(id, registration.info());
     let events = environment.store_events.clone();
-    let found = Found { id, log_dirs, image, broker_epoch, registration };
+    let offsets_topic = surely(&*store, || stored::offsets_topic(&*store))?;
+    let found = Found { id, log_dirs, image, broker_epoch, registration, offsets_topic };
     let broker = Arc::new(Broker::new(config, environment, found));
     broker.set_state(BrokerState::Recovery);
     session::begin(&broker, session);

@@ -29,6 +29,7 @@ use wire::types::Now;
 use wire::{Decoder, Encoder, Str};
 
 use crate::gate::Gate;
+use crate::group_loads::GroupLoads;
 use crate::peers::TestPeers;
 
 /// How long an answer may take before a test fails.
@@ -57,6 +58,8 @@ pub(crate) struct Node {
     pub(crate) gate: Arc<Gate<EmbeddedSession>>,
     /// The other brokers, played by the test.
     pub(crate) peers: Arc<TestPeers>,
+    /// Where groups are loaded.
+    pub(crate) group_loads: Arc<GroupLoads>,
     // Ends after the broker, before the directory.
     store: EmbeddedStore,
     dir: Option<TempDir>,
@@ -89,12 +92,14 @@ impl Node {
         let gate = Arc::new(Gate::before(store.session(store_events.sink())));
         let clock = Arc::new(TestClock::default());
         let peers = Arc::new(TestPeers::default());
+        let group_loads = Arc::new(GroupLoads::default());
         let environment = Environment {
             store: gate.clone(),
             store_events,
             clock: clock.clone(),
             disk,
             executor: Arc::new(Inline),
+            group_loads: group_loads.clone(),
             endpoints,
             seed: 7,
             membership: node::Membership::Alone,
@@ -102,7 +107,7 @@ impl Node {
         };
         let broker = node::start(config, environment).unwrap();
         let connection = connection("PLAINTEXT");
-        Self { broker, connection, clock, gate, peers, store, dir: Some(dir) }
+        Self { broker, connection, clock, gate, peers, group_loads, store, dir: Some(dir) }
     }
 
     /// Stops the broker in order and starts it again on the same directory.

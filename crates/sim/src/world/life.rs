@@ -62,6 +62,7 @@ impl World {
             clock: Arc::new(SimClock::new(self.weak(), incarnation.clone())),
             disk: Arc::new(disk),
             executor: Arc::new(Jobs::new(self.weak(), incarnation.clone())),
+            group_loads: Arc::new(Jobs::new(self.weak(), incarnation.clone())),
             endpoints: config.listeners.advertised.clone(),
             seed: self.chances.brokers.number(),
             membership: Membership::Member {

@@ -1,5 +1,7 @@
 //! DeleteGroups, OffsetDelete, ListGroups, DescribeGroups, deleted partitions, expiry.
 
+use std::sync::Arc;
+
 use super::*;
 
 const RETENTION_MS: i64 = 60_000;
@@ -116,7 +118,7 @@ fn what_was_committed_for_deleted_partitions_goes_in_every_state() {
     bench.commit(of_transaction(7, &[("t", 0, 10)]));
     bench.holds_appends = true;
     let request = bench.commit(commit_of("a", 1, &[("t", 0, 6), ("u", 0, 6)]));
-    bench.step(Event::PartitionsDeleted([tp("t", 0), tp("x", 0)].into()));
+    bench.step(Event::PartitionsDeleted(Arc::new([tp("t", 0), tp("x", 0)].into())));
     bench.end_append(ErrorCode::None);
     assert_eq!(bench.codes(request), [3, 0]);
     assert_eq!((bench.offset("t", 0), bench.is_unstable("t", 0), bench.offset("u", 0)), (-1, false, 6));

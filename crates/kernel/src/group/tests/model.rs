@@ -131,7 +131,9 @@ impl World {
             }
             Act::Wait(ms) => self.bench.wait(ms),
             Act::Expire => drop(self.bench.step(Event::ExpireOffsets)),
-            Act::PartitionsDeleted => drop(self.bench.step(Event::PartitionsDeleted([tp("u", 0)].into()))),
+            Act::PartitionsDeleted => {
+                drop(self.bench.step(Event::PartitionsDeleted(Arc::new([tp("u", 0)].into()))))
+            }
             Act::DeleteOffsets => {
                 let request = self.bench.request();
                 self.bench.step(Event::DeleteOffsets(request, [tp("t", 0)].into()));

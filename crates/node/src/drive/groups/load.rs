@@ -1,7 +1,7 @@
 //! Reading the groups of a partition from its log, when this broker begins to lead it.
 //!
-//! One partition is read at a time, in the order of the elections, on a thread for work that blocks; requests of its
-//! groups are told meanwhile that it is loading, and nobody else waits. What is read goes up to the log end of the
+//! One partition is read at a time, in the order of the elections, on a thread of its own; requests of its groups are told
+//! meanwhile that it is loading, and nobody else waits. What is read goes up to the log end of the
 //! moment: whatever the log holds then will be committed in this leadership or is so already, and nobody but this
 //! coordinator appends behind it. A partition that cannot be read wholly is not served.
 
@@ -9,41 +9,43 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use kernel::group::Event;
 use kernel::group::load::{LoadError, Loader};
+use kernel::group::{Event, State};
 use kernel::topic_name::CONSUMER_OFFSETS;
 use storage::partition_log::{PartitionLog, ReadBound, ReadError};
 use wire::batch::control::{EndTxnMarker, MarkerType};
 use wire::batch::{Batch, BatchError, Limits, batches};
-use wire::types::{LeaderEpoch, Offset, TopicPartition};
+use wire::types::{Offset, TopicPartition};
 
+use super::is_inactive;
+use super::registry::{Groups, Load, NotServed};
 use super::slot::Slot;
 use crate::broker::Broker;
 
 /// How often the progress of a long load is told, in milliseconds.
 const TELL_INTERVAL_MS: i64 = 5_000;
 
-/// The partitions that are to be loaded, each with the epoch of its leadership.
+/// The partitions that are to be loaded.
 #[derive(Default)]
 pub(super) struct Loads(Mutex<Queue>);
 
 #[derive(Default)]
 struct Queue {
-    waiting: VecDeque<(i32, LeaderEpoch)>,
+    waiting: VecDeque<Load>,
     busy: bool,
 }
 
 impl Loads {
     /// Adds a partition. Whether the caller must see to it that somebody loads.
-    fn add(&self, index: i32, epoch: LeaderEpoch) -> bool {
+    fn add(&self, load: Load) -> bool {
         let mut queue = self.lock();
         // Of one partition only the last leadership is wanted, so there are never more than partitions.
-        queue.waiting.retain(|(other, _)| *other != index);
-        queue.waiting.push_back((index, epoch));
+        queue.waiting.retain(|other| other.index != load.index);
+        queue.waiting.push_back(load);
         !std::mem::replace(&mut queue.busy, true)
     }
 
-    fn next(&self) -> Option<(i32, LeaderEpoch)> {
+    fn next(&self) -> Option<Load> {
         let mut queue = self.lock();
         let next = queue.waiting.pop_front();
         queue.busy = next.is_some();
@@ -67,28 +69,29 @@ enum Failure {
     Io(#[from] std::io::Error),
     #[error("a batch cannot be read: {0}")]
     Batch(#[from] BatchError),
+    #[error("the log ends at offset {0}, before its end")]
+    Torn(Offset),
     #[error("the batch at offset {0} holds a record that cannot be read: {1:?}")]
     Record(Offset, LoadError),
 }
 
 /// Loads a partition when those before it are loaded.
-pub(super) fn begin(broker: &Arc<Broker>, index: i32, epoch: LeaderEpoch) {
-    if broker.groups().loads.add(index, epoch) {
+pub(super) fn begin(broker: &Arc<Broker>, load: Load) {
+    if broker.groups().loads.add(load) {
         let then = broker.clone();
-        broker.run_job(move || {
-            while let Some((index, epoch)) = then.groups().loads.next() {
-                load(&then, index, epoch);
+        broker.run_group_load(move || {
+            while let Some(load) = then.groups().loads.next() {
+                read_and_serve(&then, load);
             }
         });
     }
 }
 
-fn load(broker: &Arc<Broker>, index: i32, epoch: LeaderEpoch) {
-    let name = TopicPartition::new(CONSUMER_OFFSETS, index);
+fn read_and_serve(broker: &Arc<Broker>, load: Load) {
+    let name = TopicPartition::new(CONSUMER_OFFSETS, load.index);
     let begin_ms = broker.now().mono_ms;
     let outcome = broker.hosted(&name).ok_or(Failure::NotLed).and_then(|partition| {
-        let mut reader =
-            Reader { broker, index, epoch, loader: Loader::default(), records: 0, told_ms: begin_ms };
+        let mut reader = Reader { broker, load, loader: Loader::default(), records: 0, told_ms: begin_ms };
         reader.read(partition.log())?;
         Ok(reader)
     });
@@ -101,14 +104,18 @@ fn load(broker: &Arc<Broker>, index: i32, epoch: LeaderEpoch) {
             let took_ms = now_ms.saturating_sub(begin_ms);
             groups.meters.load_times.add(now_ms, took_ms);
             if records > 0 {
-                tracing::info!(partition = %name, %epoch, records, groups = count, took_ms, "groups are loaded");
+                tracing::info!(
+                    partition = %name, epoch = %load.epoch, records, groups = count, took_ms,
+                    "groups are loaded"
+                );
             }
         }
         Err(Failure::NotLed) => {
-            tracing::debug!(partition = %name, "groups are not loaded: the partition was let go")
+            groups.registry.given_up(load);
+            tracing::debug!(partition = %name, "groups are not loaded: the partition was let go");
         }
         Err(error) => {
-            groups.registry.failed(index, epoch);
+            groups.registry.failed(load);
             tracing::error!(
                 partition = %name, %error,
                 "the groups of this partition cannot be loaded and are not served; let another replica lead it, \
@@ -120,35 +127,50 @@ fn load(broker: &Arc<Broker>, index: i32, epoch: LeaderEpoch) {
 
 /// The groups are here from now on. Returns how many.
 fn take_over(broker: &Arc<Broker>, reader: Reader<'_>) -> usize {
-    let Reader { index, epoch, loader, .. } = reader;
-    let groups = broker.groups();
-    let loaded = loader.finish(&groups.settings, broker.now());
+    let Reader { load, loader, .. } = reader;
+    let registry = &broker.groups().registry;
+    let loaded = loader.finish(&broker.groups().settings, broker.now());
     for (version, records) in &loaded.unknown {
         tracing::warn!(
-            partition = index,
+            partition = load.index,
             version,
             records,
             "records of a later version of Kafka are passed over"
         );
     }
-    let mut slots = Vec::with_capacity(loaded.groups.len());
+    let mut groups = Groups::new();
     for (group, commands) in loaded.groups {
-        let slot = Slot::new(group, index, epoch);
+        let slot = Slot::new(group, load.index, load.epoch);
         slot.begin(broker, commands);
-        slots.push(slot);
+        groups.insert(slot.group_id().clone(), slot);
     }
-    let count = slots.len();
-    for slot in groups.registry.loaded(index, epoch, slots).err().unwrap_or_default() {
-        slot.tell(broker, Event::Unload);
+    loop {
+        let count = groups.len();
+        let (back, why) = match registry.loaded(load, groups) {
+            Ok(()) => return count,
+            Err(back) => back,
+        };
+        groups = back;
+        match why {
+            NotServed::Overtaken => {
+                groups.values().for_each(|slot| slot.tell(broker, Event::Unload));
+                return 0;
+            }
+            NotServed::Deleted(partitions) => {
+                let partitions = Arc::new(partitions);
+                groups.values().for_each(|slot| {
+                    slot.tell(broker, Event::PartitionsDeleted(partitions.clone()));
+                });
+                groups.retain(|_, slot| slot.look(|group| group.state() != State::Dead));
+            }
+        }
     }
-    count
 }
 
 /// A load under way.
 struct Reader<'a> {
     broker: &'a Arc<Broker>,
-    index: i32,
-    epoch: LeaderEpoch,
+    load: Load,
     loader: Loader,
     records: u64,
     told_ms: i64,
@@ -160,11 +182,12 @@ impl Reader<'_> {
         let positions = log.positions();
         let mut next = positions.log_start;
         while next < positions.log_end {
-            if !self.broker.groups().registry.is_loading(self.index, self.epoch) {
+            if is_inactive(self.broker) || !self.broker.groups().registry.is_loading(self.load) {
                 return Err(Failure::NotLed);
             }
             let buffer = self.broker.groups().load_buffer_bytes;
             let read = log.read(next, buffer, true, ReadBound::LogEnd)?;
+            // Nothing is left: compaction has taken the last records (KAFKA-9065).
             let Some(range) = read.range else { break };
             let before = next;
             for batch in batches(Bytes::from(range.to_vec()?)) {
@@ -173,8 +196,7 @@ impl Reader<'_> {
                 next = batch.header.last_offset().plus(1);
             }
             if next == before {
-                // Nothing whole is left (KAFKA-9065).
-                break;
+                return Err(Failure::Torn(next));
             }
             self.tell(next, positions.log_end);
         }
@@ -204,24 +226,33 @@ impl Reader<'_> {
         let now_ms = self.broker.now().mono_ms;
         if now_ms.saturating_sub(self.told_ms) >= TELL_INTERVAL_MS {
             self.told_ms = now_ms;
-            tracing::info!(partition = self.index, %next, %end, records = self.records, "groups are being loaded");
+            tracing::info!(partition = self.load.index, %next, %end, records = self.records, "groups are being loaded");
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use wire::types::LeaderEpoch;
+
+    use super::super::registry::Registry;
     use super::*;
 
     #[test]
     fn of_one_partition_only_the_last_leadership_is_loaded() {
+        let registry = Registry::default();
+        let load = |index, epoch| {
+            registry.deleted(index);
+            registry.elected(index, LeaderEpoch(epoch)).unwrap()
+        };
         let loads = Loads::default();
-        assert!(loads.add(1, LeaderEpoch(1)));
-        assert!(!loads.add(2, LeaderEpoch(1)));
-        assert!(!loads.add(1, LeaderEpoch(3)));
-        assert_eq!(loads.next(), Some((2, LeaderEpoch(1))));
-        assert_eq!(loads.next(), Some((1, LeaderEpoch(3))));
+        assert!(loads.add(load(1, 1)));
+        let (second, third, fourth) = (load(2, 1), load(1, 3), load(1, 4));
+        assert!(!loads.add(second));
+        assert!(!loads.add(third));
+        assert_eq!(loads.next(), Some(second));
+        assert_eq!(loads.next(), Some(third));
         assert_eq!(loads.next(), None);
-        assert!(loads.add(1, LeaderEpoch(4)), "the next one begins anew");
+        assert!(loads.add(fourth), "the next one begins anew");
     }
 }

@@ -7,12 +7,13 @@
 mod load;
 mod meters;
 mod obey;
+mod offsets_topic;
 mod registry;
 mod slot;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 
 use kernel::group::absent::{WhenAbsent, without_group};
 use kernel::group::gate::{Api, Ownership, gate};
@@ -25,9 +26,11 @@ use wire::error_code::ErrorCode;
 use wire::types::{LeaderEpoch, Millis, Now, TopicPartition};
 
 pub(crate) use self::meters::{Meter, Meters};
+pub(crate) use self::offsets_topic::{Seen, learn, needs_to_learn};
 
 use self::load::Loads;
-use self::registry::Registry;
+use self::offsets_topic::OffsetsTopic;
+use self::registry::{Groups, Registry};
 use self::slot::Slot;
 use crate::broker::{Broker, BrokerState};
 use crate::config::KafkaConfig;
@@ -37,10 +40,7 @@ pub(crate) struct GroupCoordinator {
     settings: Arc<Settings>,
     writing: Writing,
     load_buffer_bytes: usize,
-    /// `offsets.topic.num.partitions`, which counts until the topic has been seen.
-    partitions_if_new: i32,
-    /// How many partitions the topic had when it was first seen. It must never change: groups would be looked for elsewhere.
-    partitions: OnceLock<i32>,
+    offsets_topic: OffsetsTopic,
     registry: Registry,
     loads: Loads,
     requests: AtomicU64,
@@ -56,8 +56,8 @@ struct Writing {
 }
 
 impl GroupCoordinator {
-    /// A coordinator that leads nothing yet.
-    pub(crate) fn new(config: &KafkaConfig, now: Now) -> Self {
+    /// A coordinator that leads nothing yet. `seen`: the topic of offsets, if the store has one.
+    pub(crate) fn new(config: &KafkaConfig, seen: Option<Seen>, now: Now) -> Self {
         let codec =
             u8::try_from(config.offsets_topic_compression_codec).ok().and_then(CompressionType::from_id);
         Self {
@@ -68,8 +68,7 @@ impl GroupCoordinator {
                 compression: codec.unwrap_or(CompressionType::None).into(),
             },
             load_buffer_bytes: config.offsets_load_buffer_size,
-            partitions_if_new: config.offsets_topic_num_partitions,
-            partitions: OnceLock::new(),
+            offsets_topic: OffsetsTopic::new(seen),
             registry: Registry::default(),
             loads: Loads::default(),
             requests: AtomicU64::new(0),
@@ -80,21 +79,6 @@ impl GroupCoordinator {
     /// The meters.
     pub(crate) fn meters(&self) -> &Meters {
         &self.meters
-    }
-
-    /// Which partition of `__consumer_offsets` keeps the group.
-    pub(crate) fn partition_of(&self, image: &MetadataImage, group_id: &str) -> i32 {
-        let count = match self.partitions.get() {
-            Some(count) => *count,
-            None => match image.topic(CONSUMER_OFFSETS) {
-                Some(topic) => {
-                    let seen = i32::try_from(topic.partitions.len()).unwrap_or(i32::MAX);
-                    *self.partitions.get_or_init(|| seen)
-                }
-                None => self.partitions_if_new,
-            },
-        };
-        id::partition_of(group_id, count)
     }
 
     /// How many groups there are in each state, and how many offsets they have committed.
@@ -122,6 +106,15 @@ fn settings(config: &KafkaConfig) -> Settings {
     }
 }
 
+/// Which partition of `__consumer_offsets` keeps the group; none as long as it is not known how many there are.
+pub(crate) fn partition_of(broker: &Arc<Broker>, image: &MetadataImage, group_id: &str) -> Option<i32> {
+    let count = broker.groups().offsets_topic.partitions(image);
+    if count.is_none() {
+        offsets_topic::learn_by_and_by(broker, image);
+    }
+    count.map(|count| id::partition_of(group_id, count))
+}
+
 /// Hands a request to its group. `done` gets the group's answer, or what the gate says; before this returns or later.
 pub(crate) fn ask(
     broker: &Arc<Broker>,
@@ -131,11 +124,10 @@ pub(crate) fn ask(
     done: impl FnOnce(Result<Answer, ErrorCode>) + Send + 'static,
 ) {
     let groups = broker.groups();
-    let index = groups.partition_of(&broker.image(), group_id);
-    let (ownership, found) = find(broker, index, group_id);
-    if let Some(error) = gate(api, group_id, ownership) {
-        return done(Err(error));
-    }
+    let (index, found) = match find(broker, api, group_id) {
+        Ok(found) => found,
+        Err(error) => return done(Err(error)),
+    };
     let request = RequestId(groups.requests.fetch_add(1, Ordering::Relaxed));
     let event = event(request);
     let slot = match found {
@@ -160,20 +152,37 @@ pub(crate) fn ask(
 /// # Errors
 /// What the gate says.
 pub(crate) fn look<T>(
-    broker: &Broker,
+    broker: &Arc<Broker>,
     api: Api,
     group_id: &str,
     look: impl FnOnce(Option<&Group>) -> T,
 ) -> Result<T, ErrorCode> {
-    let index = broker.groups().partition_of(&broker.image(), group_id);
-    let (ownership, found) = find(broker, index, group_id);
-    if let Some(error) = gate(api, group_id, ownership) {
-        return Err(error);
+    look_at(|| find(broker, api, group_id).map(|(_, slot)| slot), look)
+}
+
+/// Looks at what `find` finds. A group that has ended since was deleted, or is coordinated elsewhere: to its offsets that
+/// makes all the difference, so whoever meets one asks again.
+fn look_at<T>(
+    find: impl Fn() -> Result<Option<Arc<Slot>>, ErrorCode>,
+    look: impl FnOnce(Option<&Group>) -> T,
+) -> Result<T, ErrorCode> {
+    let mut look = look;
+    let mut dead: Option<Arc<Slot>> = None;
+    loop {
+        let slot = match find()? {
+            Some(slot) if dead.as_ref().is_none_or(|dead| !Arc::ptr_eq(dead, &slot)) => slot,
+            _ => return Ok(look(None)),
+        };
+        let looked = slot.look(|group| match group.state() {
+            State::Dead => Err(look),
+            _ => Ok(look(Some(group))),
+        });
+        match looked {
+            Ok(told) => return Ok(told),
+            Err(back) => look = back,
+        }
+        dead = Some(slot);
     }
-    Ok(match found {
-        Some(slot) => slot.look(|group| look(Some(group))),
-        None => look(None),
-    })
 }
 
 /// All groups of this broker, as far as they are loaded, and the error if that is not all.
@@ -187,11 +196,26 @@ pub(crate) fn list(broker: &Broker) -> (ErrorCode, Vec<Overview>) {
     (error, registry.slots().iter().map(|slot| slot.look(Group::overview)).collect())
 }
 
-fn find(broker: &Broker, index: i32, group_id: &str) -> (Ownership, Option<Arc<Slot>>) {
-    if is_inactive(broker) {
-        return (Ownership::Inactive, None);
+/// The partition of a group, and the group if it is there.
+///
+/// # Errors
+/// What the gate says.
+fn find(broker: &Arc<Broker>, api: Api, group_id: &str) -> Result<(i32, Option<Arc<Slot>>), ErrorCode> {
+    let image = broker.image();
+    let (ownership, index, slot) = match partition_of(broker, &image, group_id) {
+        _ if is_inactive(broker) => (Ownership::Inactive, -1, None),
+        Some(index) => {
+            let (ownership, slot) = broker.groups().registry.find(index, group_id);
+            (ownership, index, slot)
+        }
+        // There is a coordinator, but who it is, is not known here yet.
+        None if image.topic(CONSUMER_OFFSETS).is_some() => (Ownership::Inactive, -1, None),
+        None => (Ownership::Elsewhere, -1, None),
+    };
+    match gate(api, group_id, ownership) {
+        Some(error) => Err(error),
+        None => Ok((index, slot)),
     }
-    broker.groups().registry.find(index, group_id)
 }
 
 /// Whether the broker is going, or gone.
@@ -210,23 +234,37 @@ fn make(broker: &Broker, index: i32, group_id: &Str) -> Result<Arc<Slot>, Owners
 /// This broker leads a partition, in `epoch`: if it is one of groups, they are loaded, unless they are here already.
 pub(crate) fn elected(broker: &Arc<Broker>, partition: &TopicPartition, epoch: LeaderEpoch) {
     if partition.topic.as_str() == CONSUMER_OFFSETS
-        && broker.groups().registry.elected(partition.partition, epoch)
+        && let Some(load) = broker.groups().registry.elected(partition.partition, epoch)
     {
-        load::begin(broker, partition.partition, epoch);
+        load::begin(broker, load);
     }
 }
 
 /// This broker does not lead a partition any more, by a decision of `epoch` if that is known: if it is one of groups,
 /// they end here, and whoever waits for one of them is sent to look for the coordinator.
 pub(crate) fn resigned(broker: &Arc<Broker>, partition: &TopicPartition, epoch: Option<LeaderEpoch>) {
+    if partition.topic.as_str() == CONSUMER_OFFSETS {
+        unload(broker, partition, broker.groups().registry.resigned(partition.partition, epoch));
+    }
+}
+
+/// The log of a partition is deleted here, perhaps with the whole topic: if it is one of groups, they end here, and what
+/// was known of it does not count for the next one of its name.
+pub(crate) fn log_deleted(broker: &Arc<Broker>, partition: &TopicPartition, with_topic: bool) {
     if partition.topic.as_str() != CONSUMER_OFFSETS {
         return;
     }
-    let slots = broker.groups().registry.resigned(partition.partition, epoch);
-    if !slots.is_empty() {
-        tracing::info!(%partition, groups = slots.len(), "the groups of a partition are coordinated elsewhere");
+    if with_topic {
+        broker.groups().offsets_topic.forget();
     }
-    for slot in slots {
+    unload(broker, partition, broker.groups().registry.deleted(partition.partition));
+}
+
+fn unload(broker: &Arc<Broker>, partition: &TopicPartition, groups: Groups) {
+    if !groups.is_empty() {
+        tracing::info!(%partition, groups = groups.len(), "the groups of a partition are coordinated elsewhere");
+    }
+    for slot in groups.values() {
         slot.tell(broker, Event::Unload);
     }
 }
@@ -238,21 +276,74 @@ pub(crate) fn expire_offsets(broker: &Arc<Broker>) {
     }
 }
 
-/// Partitions are gone, and with them what groups have committed for them.
+/// Partitions are gone, and with them what groups have committed for them. When this returns no group remembers any of
+/// that, so that a topic of the same name that is made next begins with none. May block on disks.
 pub(crate) fn partitions_deleted(broker: &Arc<Broker>, partitions: BTreeSet<TopicPartition>) {
-    if partitions.is_empty() || broker.groups().registry.is_empty() {
+    if partitions.is_empty() {
         return;
     }
-    let then = broker.clone();
-    broker.run_job(move || {
-        for slot in then.groups().registry.slots() {
-            slot.tell(&then, Event::PartitionsDeleted(partitions.clone()));
+    let slots = broker.groups().registry.partitions_deleted(&partitions);
+    let partitions = Arc::new(partitions);
+    for slot in slots {
+        slot.tell(broker, Event::PartitionsDeleted(partitions.clone()));
+    }
+}
+
+/// The image has changed: it may show the topic of offsets, or do so no more.
+pub(crate) fn image_changed(broker: &Arc<Broker>, before: &MetadataImage, after: &MetadataImage) {
+    match (before.topic(CONSUMER_OFFSETS), after.topic(CONSUMER_OFFSETS)) {
+        (Some(_), None) => broker.groups().offsets_topic.forget(),
+        (_, Some(_)) if broker.groups().offsets_topic.partitions(after).is_none() => {
+            offsets_topic::learn_by_and_by(broker, after);
         }
-    });
+        _ => {}
+    }
 }
 
 impl std::fmt::Debug for GroupCoordinator {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("GroupCoordinator").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+
+    fn slot(is_dead: bool) -> Arc<Slot> {
+        let (config, _) = KafkaConfig::without_file(&[]).unwrap();
+        let now = Now { mono_ms: 0, wall_ms: 0 };
+        let mut group = Group::new(&Str::from("g"), Arc::new(settings(&config)), now);
+        if is_dead {
+            group.step(now, Event::Unload, &mut Vec::new());
+        }
+        Slot::new(group, 0, LeaderEpoch(0))
+    }
+
+    /// What is looked at if these are found, one after the other.
+    fn state(found: &[Result<Option<&Arc<Slot>>, ErrorCode>]) -> Result<Option<State>, ErrorCode> {
+        let found: Vec<_> = found.iter().rev().map(|it| it.map(|slot| slot.cloned())).collect();
+        let found = RefCell::new(found);
+        look_at(|| found.borrow_mut().pop().unwrap(), |group| group.map(Group::state))
+    }
+
+    #[test]
+    fn a_group_that_ends_between_finding_and_looking_is_not_taken_for_one_without_offsets() {
+        let (dead, live) = (slot(true), slot(false));
+        let elsewhere = ErrorCode::NotCoordinator;
+        assert_eq!(state(&[Ok(Some(&live))]), Ok(Some(State::Empty)));
+        assert_eq!(state(&[Ok(Some(&dead)), Err(elsewhere)]), Err(elsewhere));
+        assert_eq!(state(&[Ok(Some(&dead)), Ok(Some(&live))]), Ok(Some(State::Empty)));
+        assert_eq!(state(&[Ok(Some(&dead)), Ok(Some(&slot(true))), Err(elsewhere)]), Err(elsewhere));
+    }
+
+    #[test]
+    fn a_group_that_was_deleted_is_none() {
+        let dead = slot(true);
+        assert_eq!(state(&[Ok(Some(&dead)), Ok(None)]), Ok(None));
+        // It is not out of the registry yet.
+        assert_eq!(state(&[Ok(Some(&dead)), Ok(Some(&dead))]), Ok(None));
     }
 }

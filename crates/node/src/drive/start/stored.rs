@@ -1,16 +1,18 @@
-//! What the store holds when a broker loads its logs: the dynamic configs of brokers, and the configs that are set on
-//! topics.
+//! What the store holds when a broker loads its logs: the dynamic configs of brokers, the configs that are set on topics,
+//! and the topic of offsets.
 
 use std::collections::BTreeMap;
 
+use kernel::topic_name::CONSUMER_OFFSETS;
 use metadata::store::{Blocking, Request, Response, Store};
 use metadata::znode::config::{self, ConfigEntity, Configs};
-use metadata::znode::topic;
+use metadata::znode::topic::{self, TopicAssignment};
 use wire::types::{BrokerId, TopicName};
 
 use super::StartError;
 use crate::config::dynamic::Level;
 use crate::config::{CurrentConfig, KafkaConfig};
+use crate::drive::groups::Seen;
 
 /// The broker's configuration with what the store adds to it. What cannot be in force is told, and stops nothing.
 pub(super) fn with_dynamic(
@@ -35,6 +37,13 @@ pub(super) fn with_dynamic(
         current = with;
     }
     Ok(current)
+}
+
+/// The topic of offsets, if there is one that can be read.
+pub(super) fn offsets_topic(store: &dyn Store) -> Result<Option<Seen>, StartError> {
+    let path = topic::path(&TopicName::from(CONSUMER_OFFSETS));
+    let Some((data, _)) = Blocking::new(store).find(&path)? else { return Ok(None) };
+    Ok(TopicAssignment::decode(data.as_deref()).ok().and_then(|it| Seen::of(&it)))
 }
 
 /// The configs of all topics. A topic without a config node is one whose node was removed by hand: it has no overrides.

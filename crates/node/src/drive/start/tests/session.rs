@@ -66,6 +66,7 @@ fn start_and_end_session(at: i64) -> bool {
         clock: Arc::new(SystemClock::default()),
         disk: Arc::new(RealDisk),
         executor: Arc::new(Inline),
+        group_loads: Arc::new(Inline),
         endpoints,
         seed: 7,
         membership: Membership::Alone,
