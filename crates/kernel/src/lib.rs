@@ -10,4 +10,6 @@ pub mod metadata_version;
 pub mod planted;
 pub mod producer;
 pub mod replica;
+#[cfg(test)]
+mod story_tests;
 pub mod topic_name;

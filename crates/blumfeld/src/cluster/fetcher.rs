@@ -85,6 +85,27 @@ pub(crate) struct Fetched {
     pub(crate) record: Record,
 }
 
+#[cfg(test)]
+impl Fetched {
+    /// A record of the topic `t` in which nothing is.
+    pub(crate) fn empty(index: i32, offset: i64) -> Self {
+        Self {
+            partition: TopicPartition::new("t", index),
+            timestamp_type: TimestampType::CreateTime,
+            record: Record {
+                offset: Offset(offset),
+                offset_delta: 0,
+                timestamp: wire::types::Millis(0),
+                sequence: -1,
+                key: None,
+                value: None,
+                headers: Vec::new(),
+                size_in_bytes: 0,
+            },
+        }
+    }
+}
+
 /// What a task that fetches hands back: the leader, its connection if it is sound, and the answer.
 type Answer = (i32, Option<Client>, Result<FetchResponse, ClientError>);
 

@@ -208,9 +208,7 @@ fn committed(result: &Result<BTreeMap<TopicPartition, (Offset, i16)>, ClusterErr
 #[cfg(test)]
 mod tests {
     use clap::Parser;
-    use wire::batch::{Record, TimestampType};
     use wire::error_code::ErrorCode;
-    use wire::types::Millis;
 
     use super::*;
 
@@ -226,23 +224,6 @@ mod tests {
         Line::try_parse_from(words).unwrap().options.settings().map(|(_, settings)| settings)
     }
 
-    fn fetched(index: i32, offset: i64) -> Fetched {
-        Fetched {
-            partition: TopicPartition::new("t", index),
-            timestamp_type: TimestampType::CreateTime,
-            record: Record {
-                offset: Offset(offset),
-                offset_delta: 0,
-                timestamp: Millis(0),
-                sequence: -1,
-                key: None,
-                value: None,
-                headers: Vec::new(),
-                size_in_bytes: 0,
-            },
-        }
-    }
-
     #[test]
     fn options_stand_for_properties() {
         let settings = settings("--session-timeout 6000 --group-instance-id i").unwrap();
@@ -254,7 +235,7 @@ mod tests {
 
     #[test]
     fn what_was_read_is_told_by_partition() {
-        let records = [fetched(0, 5), fetched(1, 2), fetched(0, 6)];
+        let records = [(0, 5), (1, 2), (0, 6)].map(|(index, offset)| Fetched::empty(index, offset));
         let line = consumed(&records);
         assert_eq!(line["count"], 3);
         let expected = json!({ "topic": "t", "partition": 0, "count": 2, "minOffset": 5, "maxOffset": 6 });

@@ -90,7 +90,8 @@ pub struct JoinAnswer {
 
 impl JoinAnswer {
     /// An answer with an error.
-    pub(super) fn error(error: ErrorCode, member_id: Str) -> Self {
+    #[must_use]
+    pub fn error(error: ErrorCode, member_id: Str) -> Self {
         Self {
             error,
             member_id,

@@ -28,7 +28,7 @@ pub(crate) fn handle(broker: &Arc<Broker>, mut answer: Answer, request: JoinGrou
     answer.unpin();
     let version = answer.call().version();
     if lacks_static_members(broker, request.group_instance_id.as_ref()) {
-        let refused = refused(ErrorCode::UnsupportedVersion, Str::EMPTY);
+        let refused = JoinAnswer::error(ErrorCode::UnsupportedVersion, Str::EMPTY);
         return answer.send(&response(version, refused));
     }
     let (group_id, member_id) = (request.group_id.clone(), Str::from(request.member_id.as_str()));
@@ -41,8 +41,8 @@ pub(crate) fn handle(broker: &Arc<Broker>, mut answer: Answer, request: JoinGrou
         move |outcome| {
             let it = match outcome {
                 Ok(group::Answer::Join(it)) => it,
-                Ok(_) => refused(ErrorCode::UnknownServerError, member_id),
-                Err(error) => refused(error, member_id),
+                Ok(_) => JoinAnswer::error(ErrorCode::UnknownServerError, member_id),
+                Err(error) => JoinAnswer::error(error, member_id),
             };
             answer.send(&response(version, it));
         },
@@ -87,19 +87,6 @@ fn as_java_prints(address: IpAddr) -> String {
             let parts = address.segments().map(|part| format!("{part:x}"));
             format!("/{}", parts.join(":"))
         }
-    }
-}
-
-fn refused(error: ErrorCode, member_id: Str) -> JoinAnswer {
-    JoinAnswer {
-        error,
-        member_id,
-        generation: -1,
-        protocol_type: None,
-        protocol_name: None,
-        leader: Str::EMPTY,
-        skip_assignment: false,
-        members: Vec::new(),
     }
 }
 

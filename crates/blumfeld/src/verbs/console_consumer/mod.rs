@@ -321,28 +321,11 @@ async fn positions(
 
 #[cfg(test)]
 mod tests {
-    use wire::batch::{Record, TimestampType};
-    use wire::types::Millis;
-
     use super::*;
 
     #[test]
     fn what_was_not_printed_is_read_again_by_the_group() {
-        let fetched = |index, offset| Fetched {
-            partition: TopicPartition::new("t", index),
-            timestamp_type: TimestampType::CreateTime,
-            record: Record {
-                offset: Offset(offset),
-                offset_delta: 0,
-                timestamp: Millis(0),
-                sequence: -1,
-                key: None,
-                value: None,
-                headers: Vec::new(),
-                size_in_bytes: 0,
-            },
-        };
-        let records = [fetched(0, 5), fetched(0, 6), fetched(0, 7), fetched(1, 9)];
+        let records = [(0, 5), (0, 6), (0, 7), (1, 9)].map(|(index, offset)| Fetched::empty(index, offset));
         let ends = ends(&records, 2);
         let told: Vec<(i32, i64)> = ends.iter().map(|(at, offset)| (at.partition, offset.0)).collect();
         assert_eq!(told, [(0, 7), (1, 9)]);
