@@ -1,12 +1,12 @@
 //! The simulation as a step of the tests: many seeds, and faults planted in the brokers that it must find.
 
 use std::path::Path;
+use std::process::Command;
 
 use anyhow::Result;
 
 use crate::command::command;
 use crate::tally::Tally;
-use crate::test::Depth;
 
 /// How to run it: optimised, with every assertion, and able to plant faults.
 const SIM: [&str; 9] =
@@ -17,23 +17,42 @@ const SEEDS_PER_PLANTED: &str = "60";
 /// How many seeds one process runs: what the brokers of a run leave behind in memory goes with it.
 const SEEDS_PER_PROCESS: usize = 500;
 
-/// Runs the seeds of a depth, each with both versions of the protocol between brokers; then with planted faults.
+/// Seeds that every run tries, and those of the long form.
+const FEW: usize = 300;
+const MANY: usize = 10_000;
+
+/// Runs a few seeds, each with both versions of the protocol between brokers; then with planted faults.
 ///
 /// # Errors
 /// When a run finds something, a kind of fault or state never occurs, or a planted fault is not found.
-pub(crate) fn run(root: &Path, depth: Depth, tally: &mut Tally) -> Result<()> {
-    let seeds = match depth {
-        Depth::Short => 300,
-        Depth::Long => 10_000,
-    };
-    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get).to_string();
-    let sim = |arguments: &[&str]| command("cargo", &[&SIM[..], arguments].concat(), root);
-    for first in (1..=seeds).step_by(SEEDS_PER_PROCESS) {
-        let count = SEEDS_PER_PROCESS.min(seeds + 1 - first).to_string();
-        let runs = format!("--seed {first} --count {count} --at-once {cores} --counts --every-kind");
-        let runs: Vec<&str> = runs.split(' ').collect();
-        tally.step(&format!("simulation, {count} seeds from {first}"), &mut sim(&runs))?;
-    }
+pub(crate) fn run(root: &Path, tally: &mut Tally) -> Result<()> {
+    seeds(root, 1, FEW, tally)?;
+    let cores = cores();
     let planted = ["--count", SEEDS_PER_PLANTED, "--ms", "40000", "--at-once", &cores, "--planted", "all"];
-    tally.step("simulation with planted faults", &mut sim(&planted))
+    tally.step("simulation with planted faults", &mut sim(root, &planted))
+}
+
+/// Runs the seeds of the long form that [`run`] has not tried.
+///
+/// # Errors
+/// Those of [`run`].
+pub(crate) fn many_seeds(root: &Path, tally: &mut Tally) -> Result<()> {
+    for first in (FEW + 1..=MANY).step_by(SEEDS_PER_PROCESS) {
+        seeds(root, first, SEEDS_PER_PROCESS.min(MANY + 1 - first), tally)?;
+    }
+    Ok(())
+}
+
+fn seeds(root: &Path, first: usize, count: usize, tally: &mut Tally) -> Result<()> {
+    let runs = format!("--seed {first} --count {count} --at-once {} --counts --every-kind", cores());
+    let runs: Vec<&str> = runs.split(' ').collect();
+    tally.step(&format!("simulation, {count} seeds from {first}"), &mut sim(root, &runs))
+}
+
+fn sim(root: &Path, arguments: &[&str]) -> Command {
+    command("cargo", &[&SIM[..], arguments].concat(), root)
+}
+
+fn cores() -> String {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get).to_string()
 }

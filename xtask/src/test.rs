@@ -1,12 +1,13 @@
 //! `cargo xtask test`: everything that continuous integration runs, in the order of the quickest answer.
 //!
 //! Formatting, house rules and lints come first, then the tests beside the code, then the end-to-end suites
-//! against the release binary. A tool or client that is missing fails the run, nothing is skipped.
+//! against the release binary, and in the long form ten thousand seeds of the simulation. A tool or client that is
+//! missing fails the run, nothing is skipped; a suite that fails does not keep the next from running.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use anyhow::Result;
+use anyhow::{Context, Error, Result, ensure};
 
 use crate::command::{command, step};
 use crate::tally::Tally;
@@ -62,10 +63,17 @@ pub(crate) fn run(root: &Path, depth: Depth) -> Result<()> {
     result
 }
 
-/// Where the binary for planted faults is built: apart, so that nobody takes it for the real one.
-fn planted_folder(root: &Path) -> PathBuf {
+/// Builds the binary for planted faults and puts it apart, so that nobody takes it for the real one.
+///
+/// It is built among all other builds: a folder of its own would build, and store, every dependency again.
+fn planted_binary(root: &Path) -> Result<()> {
+    let arguments = ["build", "--quiet", "--package", "blumfeld", "--features", "planted-faults"];
+    step("binary for planted faults", &mut command("cargo", &arguments, root))?;
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-    target.join("planted")
+    let apart = target.join("planted/debug");
+    std::fs::create_dir_all(&apart).with_context(|| format!("cannot create {}", apart.display()))?;
+    std::fs::rename(target.join("debug/blumfeld"), apart.join("blumfeld"))
+        .with_context(|| format!("cannot move the binary for planted faults to {}", apart.display()))
 }
 
 fn steps(root: &Path, depth: Depth, tally: &mut Tally) -> Result<()> {
@@ -78,20 +86,54 @@ fn steps(root: &Path, depth: Depth, tally: &mut Tally) -> Result<()> {
         let arguments = ["test", "--package", package, "--features", "planted-faults", "--quiet", "planted"];
         tally.step(&format!("planted faults in {package}"), &mut command("cargo", &arguments, root))?;
     }
-    simulation::run(root, depth, tally)?;
+    simulation::run(root, tally)?;
     let cache = setup::run(root)?;
     cargo("release binary", &["build", "--release", "--quiet", "--package", "blumfeld"])?;
-    let planted = planted_folder(root);
-    let features =
-        ["build", "--quiet", "--package", "blumfeld", "--features", "planted-faults", "--target-dir"];
-    cargo("binary for planted faults", &[&features[..], &[&planted.to_string_lossy()]].concat())?;
-    for (suite, threads) in SUITES {
+    planted_binary(root)?;
+    let mut failures = suites(root, depth, &cache, tally);
+    if depth == Depth::Long {
+        failures.extend(simulation::many_seeds(root, tally).err());
+    }
+    finish(&failures)
+}
+
+/// Runs all suites, also after one that fails: a long run tells all that is wrong at once. Returns what failed.
+fn suites(root: &Path, depth: Depth, cache: &Path, tally: &mut Tally) -> Vec<Error> {
+    let mut one = |suite: &str, threads: &str| {
         let lints = ["clippy", "--quiet", "--package", "interop", "--test", suite, "--", "-D", "warnings"];
-        cargo(&format!("lints of the suite {suite}"), &lints)?;
+        step(&format!("lints of the suite {suite}"), &mut command("cargo", &lints, root))?;
         let mut run = command("cargo", &["test", "--package", "interop", "--test", suite, "--"], root);
         run.arg(format!("--test-threads={threads}"));
-        run.env("BLUMFELD_TEST_CACHE", &cache).env("BLUMFELD_TEST_DEPTH", depth.name());
-        tally.step(&format!("suite {suite}"), &mut run)?;
+        run.env("BLUMFELD_TEST_CACHE", cache).env("BLUMFELD_TEST_DEPTH", depth.name());
+        tally.step(&format!("suite {suite}"), &mut run)
+    };
+    let mut failures = Vec::new();
+    for (suite, threads) in SUITES {
+        if let Err(failure) = one(suite, threads) {
+            println!("{failure:#}");
+            failures.push(failure);
+        }
     }
+    failures
+}
+
+/// Fails if anything has failed, and names all of it.
+fn finish(failures: &[Error]) -> Result<()> {
+    let told: Vec<String> = failures.iter().map(|failure| format!("{failure:#}")).collect();
+    ensure!(told.is_empty(), "{}", told.join("\n"));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::anyhow;
+
+    use super::*;
+
+    #[test]
+    fn every_failure_of_a_run_is_named_at_its_end() {
+        finish(&[]).unwrap();
+        let error = finish(&[anyhow!("suite one failed"), anyhow!("suite two failed")]).unwrap_err();
+        assert_eq!(error.to_string(), "suite one failed\nsuite two failed");
+    }
 }
