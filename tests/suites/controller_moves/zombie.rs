@@ -107,14 +107,18 @@ pub(crate) fn zombie(kind: Kind, planted_faults: Option<&'static str>) -> Result
         }
     }
 
-    // A batch is under way: the state is written, and both brokers are yet to hear of it.
+    // A batch is under way: the state is written, and both brokers are yet to hear of it. What is held may be older
+    // news of `moved`; then the batch waits behind it.
     let controller = address(&cluster, C)?;
     let creating = std::thread::spawn({
         let controller = controller.clone();
         move || admin::create_assigned(&controller, "begun", &[&[A, B]])
     });
-    wait::until("control requests that are held", LIMIT, || Ok((gate.waiting() >= 2).then_some(())))?;
-    let term = cluster.tree()?.controller_epoch()?;
+    let mut tree = cluster.tree()?;
+    wait::until("a state that is written, and control requests that are held", LIMIT, || {
+        Ok((tree.state("begun", 0)?.is_some() && gate.waiting() >= 2).then_some(()))
+    })?;
+    let term = tree.controller_epoch()?;
     cluster.broker(C)?.freeze()?;
     cluster.until_all_known()?;
     let successor = cluster.until_controller()?;
