@@ -24,7 +24,9 @@ pub enum Client {
     /// A program in `clients/python`, by its module's name.
     Python(&'static str),
     /// franz-go.
-    Go,
+    Franz,
+    /// sarama.
+    Sarama,
     /// kafkajs.
     Node,
 }
@@ -72,7 +74,7 @@ impl Client {
             }
             // Has no admin command: its first write lets the broker create the topic.
             Self::Kcat => Ok(()),
-            Self::Python(_) | Self::Go | Self::Node => {
+            Self::Python(_) | Self::Franz | Self::Sarama | Self::Node => {
                 self.program(&["create", bootstrap, topic, &partitions]).map(|_| ())
             }
         }
@@ -125,7 +127,7 @@ impl Client {
                 command.args(["-X", "partitioner=murmur2_random"]);
                 run_well(&mut command, &lines('|'), LIMIT).map(|_| ())
             }
-            Self::Python(_) | Self::Go | Self::Node => {
+            Self::Python(_) | Self::Franz | Self::Sarama | Self::Node => {
                 self.program(&["produce", bootstrap, topic, codec, &count.to_string()]).map(|_| ())
             }
         }
@@ -180,7 +182,9 @@ impl Client {
                 command.args(["-X", "check.crcs=true", "-f", "%o\t%k\t%s\n"]);
                 run_well(&mut command, "", LIMIT)?.stdout
             }
-            Self::Python(_) | Self::Go => self.program(&["consume", bootstrap, topic, &partition, &count])?,
+            Self::Python(_) | Self::Franz | Self::Sarama => {
+                self.program(&["consume", bootstrap, topic, &partition, &count])?
+            }
             Self::Node => anyhow::bail!("kafkajs reads only in groups"),
         };
         output.lines().map(parse).collect()
@@ -188,11 +192,21 @@ impl Client {
 
     /// A member of a group that reads `topic` until it is asked to end. It prints `read`, partition and offset of each
     /// record, split by tabs; Java's consumer writes `Partition:` and `Offset:` before the numbers. The members of our own
-    /// programs commit by hand, and print what was `committed`, or that it has `failed`.
+    /// programs commit by hand (sarama's does not), and print what was `committed`, or that it has `failed`. With the id of
+    /// an `instance` it is a static member, whose session is long enough for it to be started again.
     ///
     /// # Errors
     /// When the client is not installed.
-    pub fn member(self, bootstrap: &str, topic: &str, group: &str) -> Result<Command> {
+    pub fn member(
+        self,
+        bootstrap: &str,
+        topic: &str,
+        group: &str,
+        instance: Option<&str>,
+    ) -> Result<Command> {
+        ensure!(instance.is_none() || self.knows_static_members(), "{self:?} has no static members");
+        let session = format!("session.timeout.ms={}", if instance.is_some() { 30_000 } else { 6_000 });
+        let instance_property = instance.map(|id| format!("group.instance.id={id}"));
         match self {
             Self::Java(jars) => {
                 let property = if jars == Jars::Kafka39 { "--property" } else { "--formatter-property" };
@@ -204,9 +218,8 @@ impl Client {
                     property,
                     "print.offset=true",
                 ]);
-                for consumer in
-                    ["session.timeout.ms=6000", "heartbeat.interval.ms=500", "auto.commit.interval.ms=200"]
-                {
+                let properties = [&session, "heartbeat.interval.ms=500", "auto.commit.interval.ms=200"];
+                for consumer in properties.into_iter().chain(instance_property.as_deref()) {
                     arguments.extend(["--consumer-property", consumer]);
                 }
                 let options = ["-Xmx256M", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"];
@@ -223,16 +236,23 @@ impl Client {
                     "-X",
                     "auto.offset.reset=earliest",
                 ]);
-                command.args(["-X", "session.timeout.ms=6000", "-X", "heartbeat.interval.ms=500"]);
+                command.args(["-X", &session, "-X", "heartbeat.interval.ms=500"]);
+                command.args(instance_property.iter().flat_map(|it| ["-X", it]));
                 command.args(["-X", "auto.commit.interval.ms=200", "-G", group, topic]);
                 Ok(command)
             }
-            Self::Python(_) | Self::Go | Self::Node => {
+            Self::Python(_) | Self::Franz | Self::Sarama | Self::Node => {
                 let mut command = self.command()?;
-                command.args(["group", bootstrap, topic, group]);
+                command.args(["group", bootstrap, topic, group]).args(instance);
                 Ok(command)
             }
         }
+    }
+
+    /// Whether its members can be static (KIP-345).
+    #[must_use]
+    pub fn knows_static_members(self) -> bool {
+        self != Self::Node
     }
 
     /// Runs the client's own program and returns what it printed.
@@ -251,7 +271,8 @@ impl Client {
                 command.arg("-B").arg(clients.join("python").join(format!("{module}.py")));
                 command
             }
-            Self::Go => Command::new(cache.join("go/franz")),
+            Self::Franz => Command::new(cache.join("go/franz")),
+            Self::Sarama => Command::new(cache.join("go/sarama")),
             Self::Node => {
                 let mut command = Command::new("node");
                 command.env("NODE_PATH", cache.join("node/node_modules"));

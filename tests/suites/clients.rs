@@ -65,10 +65,15 @@ fn aiokafka() -> Result<()> {
 
 #[test]
 fn franz_go() -> Result<()> {
-    round_trip(Client::Go, Client::Go)
+    round_trip(Client::Franz, Client::Franz)
+}
+
+#[test]
+fn sarama() -> Result<()> {
+    round_trip(Client::Sarama, Client::Sarama)
 }
 
 #[test]
 fn kafkajs_writes_what_franz_go_reads() -> Result<()> {
-    round_trip(Client::Node, Client::Go)
+    round_trip(Client::Node, Client::Franz)
 }

@@ -149,12 +149,12 @@ fn node(cache: &Path, clients: &Path) -> Result<()> {
 
 fn go(cache: &Path, clients: &Path) -> Result<()> {
     let (folder, source) = (cache.join("go"), clients.join("go"));
-    let pins = ["go.mod", "go.sum", "main.go"].map(|name| source.join(name));
+    let pins = ["go.mod", "go.sum", "franz/main.go", "sarama/main.go"].map(|name| source.join(name));
     once(&folder, &pins, || {
-        let program = folder.join("franz");
-        let program = program.to_string_lossy();
-        let mut build = command("go", &["build", "-o", &program, "."], &source);
-        step("Go client", build.env("CGO_ENABLED", "0").env("GOFLAGS", "-buildvcs=false"))
+        // Each package becomes a program of its name.
+        let programs = folder.to_string_lossy();
+        let mut build = command("go", &["build", "-o", &programs, "./franz", "./sarama"], &source);
+        step("Go clients", build.env("CGO_ENABLED", "0").env("GOFLAGS", "-buildvcs=false"))
     })
 }
 

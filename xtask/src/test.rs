@@ -19,7 +19,7 @@ const SUITES: [(&str, &str); 14] = [
     ("excess", "1"),
     ("durability", "2"),
     ("clients", "2"),
-    ("groups", "2"),
+    ("groups", "4"),
     ("tools", "2"),
     ("zookeeper", "2"),
     ("cluster", "2"),

@@ -31,7 +31,7 @@ const TYPES = {
 };
 
 async function main([command, bootstrap, topic, ...rest]) {
-  const kafka = new Kafka({ clientId: "kafkajs", brokers: [bootstrap], logLevel: logLevel.ERROR });
+  const kafka = new Kafka({ clientId: "kafkajs", brokers: bootstrap.split(","), logLevel: logLevel.ERROR });
   if (command === "create") {
     const admin = kafka.admin();
     await admin.connect();

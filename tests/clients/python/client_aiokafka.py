@@ -7,7 +7,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.errors import KafkaError
 
-from values import Stop, committed, failed, read, records, show
+from values import Stop, committed, failed, read, records, session_ms, show
 
 
 async def create(bootstrap, topic, partitions):
@@ -51,7 +51,7 @@ async def consume(bootstrap, topic, partition, end):
     await consumer.stop()
 
 
-async def group(bootstrap, topic, name):
+async def group(bootstrap, topic, name, instance=None):
     """A member of a group, until it is asked to end: every record it reads, and every offset that it has committed."""
     stop = Stop()
     consumer = AIOKafkaConsumer(
@@ -60,7 +60,8 @@ async def group(bootstrap, topic, name):
         group_id=name,
         enable_auto_commit=False,
         auto_offset_reset="earliest",
-        session_timeout_ms=6000,
+        group_instance_id=instance,
+        session_timeout_ms=session_ms(instance),
         heartbeat_interval_ms=500,
     )
     await consumer.start()

@@ -12,7 +12,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from values import Stop, committed, failed, read, records, show
+from values import Stop, committed, failed, read, records, session_ms, show
 
 
 def create(bootstrap, topic, partitions):
@@ -80,7 +80,7 @@ def consume_all(bootstrap, topic, partition, end):
         print(*facts, message.headers(), message.key(), message.value(), sep="\t")
 
 
-def group(bootstrap, topic, name):
+def group(bootstrap, topic, name, instance=None):
     """A member of a group, until it is asked to end: every record it reads, and every offset that it has committed."""
     stop = Stop()
     consumer = Consumer(
@@ -89,9 +89,10 @@ def group(bootstrap, topic, name):
             "group.id": name,
             "enable.auto.commit": False,
             "auto.offset.reset": "earliest",
-            "session.timeout.ms": 6000,
+            "session.timeout.ms": session_ms(instance),
             "heartbeat.interval.ms": 500,
         }
+        | ({"group.instance.id": instance} if instance else {})
     )
     consumer.subscribe([topic])
     while not stop:

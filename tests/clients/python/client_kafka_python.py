@@ -6,7 +6,7 @@ from kafka import KafkaConsumer, KafkaProducer, OffsetAndMetadata, TopicPartitio
 from kafka.admin import KafkaAdminClient, NewTopic
 from kafka.errors import KafkaError
 
-from values import Stop, committed, failed, read, records, show
+from values import Stop, committed, failed, read, records, session_ms, show
 
 
 def create(bootstrap, topic, partitions):
@@ -47,7 +47,7 @@ def consume(bootstrap, topic, partition, end):
     consumer.close()
 
 
-def group(bootstrap, topic, name):
+def group(bootstrap, topic, name, instance=None):
     """A member of a group, until it is asked to end: every record it reads, and every offset that it has committed."""
     stop = Stop()
     consumer = KafkaConsumer(
@@ -56,7 +56,8 @@ def group(bootstrap, topic, name):
         group_id=name,
         enable_auto_commit=False,
         auto_offset_reset="earliest",
-        session_timeout_ms=6000,
+        group_instance_id=instance,
+        session_timeout_ms=session_ms(instance),
         heartbeat_interval_ms=500,
     )
     while not stop:

@@ -28,6 +28,11 @@ class Stop:
         return self.asked
 
 
+def session_ms(instance):
+    """How long a member may be silent: a static one is to be started again meanwhile."""
+    return 30000 if instance else 6000
+
+
 def read(partition, offset):
     print("read", partition, offset, sep="\t", flush=True)
 

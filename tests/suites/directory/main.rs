@@ -43,7 +43,7 @@ fn fill(broker: &Broker, data: &Path) -> Result<()> {
     let bootstrap = broker.bootstrap();
     calls::create_topic(&bootstrap, TOPIC, i32::try_from(PARTITIONS)?, &[("max.message.bytes", "900000")])?;
     for codec in CODECS {
-        Client::Go.produce(&bootstrap, TOPIC, codec, COUNT)?;
+        Client::Franz.produce(&bootstrap, TOPIC, codec, COUNT)?;
     }
     let mut connection = Connection::open(&bootstrap)?;
     let (id, epoch) = calls::init_producer_id(&mut connection)?;

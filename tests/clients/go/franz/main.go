@@ -20,7 +20,7 @@ func main() {
 		fail("usage: franz COMMAND BOOTSTRAP TOPIC ...")
 	}
 	if os.Args[1] == "group" {
-		group(os.Args[2], os.Args[3], os.Args[4])
+		group(os.Args[2], os.Args[3], os.Args[4], os.Args[5:])
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
@@ -39,7 +39,7 @@ func main() {
 }
 
 func create(ctx context.Context, bootstrap, topic string, partitions int) {
-	client := connect(kgo.SeedBrokers(bootstrap))
+	client := connect(seeds(bootstrap))
 	defer client.Close()
 	_, err := kadm.NewClient(client).CreateTopic(ctx, int32(partitions), 1, nil, topic)
 	check(err)
@@ -53,7 +53,7 @@ func produce(ctx context.Context, bootstrap, topic, codec string, count int) {
 		"lz4":    kgo.Lz4Compression(),
 		"zstd":   kgo.ZstdCompression(),
 	}
-	client := connect(kgo.SeedBrokers(bootstrap), kgo.ProducerBatchCompression(codecs[codec]),
+	client := connect(seeds(bootstrap), kgo.ProducerBatchCompression(codecs[codec]),
 		kgo.ProducerLinger(20*time.Millisecond))
 	defer client.Close()
 	var records []*kgo.Record
@@ -66,7 +66,7 @@ func produce(ctx context.Context, bootstrap, topic, codec string, count int) {
 }
 
 func consume(ctx context.Context, bootstrap, topic string, partition int32, end int64) {
-	client := connect(kgo.SeedBrokers(bootstrap), kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{
+	client := connect(seeds(bootstrap), kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{
 		topic: {partition: kgo.NewOffset().AtStart()},
 	}))
 	defer client.Close()
@@ -85,12 +85,20 @@ func consume(ctx context.Context, bootstrap, topic string, partition int32, end 
 }
 
 // A member of a group, until it is asked to end: every record it reads, and every offset that it has committed.
-func group(bootstrap, topic, name string) {
+func group(bootstrap, topic, name string, instance []string) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	client := connect(kgo.SeedBrokers(bootstrap), kgo.ConsumerGroup(name), kgo.ConsumeTopics(topic),
+	session := 6 * time.Second
+	if len(instance) > 0 {
+		session = 30 * time.Second
+	}
+	options := []kgo.Opt{seeds(bootstrap), kgo.ConsumerGroup(name), kgo.ConsumeTopics(topic),
 		kgo.DisableAutoCommit(), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
-		kgo.SessionTimeout(6*time.Second), kgo.HeartbeatInterval(500*time.Millisecond))
+		kgo.SessionTimeout(session), kgo.HeartbeatInterval(500 * time.Millisecond)}
+	if len(instance) > 0 {
+		options = append(options, kgo.InstanceID(instance[0]))
+	}
+	client := connect(options...)
 	defer client.Close()
 	for ctx.Err() == nil {
 		fetches := client.PollRecords(ctx, 20)
@@ -110,6 +118,10 @@ func group(bootstrap, topic, name string) {
 			fmt.Printf("committed\t%d\t%d\n", partition, end)
 		}
 	}
+}
+
+func seeds(bootstrap string) kgo.Opt {
+	return kgo.SeedBrokers(strings.Split(bootstrap, ",")...)
 }
 
 func connect(options ...kgo.Opt) *kgo.Client {
