@@ -4,12 +4,14 @@
 //! alternating runs. Load comes from requests that were encoded once and are sent again over raw sockets, so
 //! that the broker is measured and not the client. Kafka runs with the flags of its own start script and is
 //! warmed up first. Parts can be asked for by name: `throughput`, `latency`, `startup`, `partitions`, `compaction`,
-//! `cluster`.
+//! `groups`, `connections`, `cluster`.
 
 mod cluster;
 mod compaction;
+mod connections;
 mod contender;
 mod figures;
+mod groups;
 mod latency;
 mod load;
 mod partitions;
@@ -82,6 +84,8 @@ fn run() -> Result<()> {
             "startup" => only.push(Part::Startup),
             "partitions" => only.push(Part::Partitions),
             "compaction" => only.push(Part::Compaction),
+            "groups" => only.push(Part::Groups),
+            "connections" => only.push(Part::Connections),
             "cluster" => only.push(Part::Cluster),
             other => bail!("unknown argument {other:?}"),
         }
@@ -102,6 +106,14 @@ fn run() -> Result<()> {
             compaction::measure(*kind, effort, &mut figures)?;
         }
     }
+    if wanted(Part::Groups) {
+        groups::measure(&kinds, effort, &mut figures)?;
+    }
+    if wanted(Part::Connections) {
+        for kind in &kinds {
+            connections::measure(*kind, &mut figures)?;
+        }
+    }
     if wanted(Part::Cluster) {
         for kind in &kinds {
             cluster::measure(*kind, effort, &mut figures)?;
@@ -118,6 +130,8 @@ enum Part {
     Startup,
     Partitions,
     Compaction,
+    Groups,
+    Connections,
     Cluster,
 }
 

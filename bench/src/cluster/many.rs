@@ -1,4 +1,4 @@
-//! Very many partitions on three brokers: creation, and the move of leaders when a broker or the controller dies.
+//! Very many partitions on three brokers: creation, Metadata, and the move of leaders when a broker or the controller dies.
 
 use std::time::{Duration, Instant};
 
@@ -8,12 +8,13 @@ use interop::calls;
 use interop::cluster::{Cluster, topic_view};
 use interop::raw::Connection;
 use interop::wait;
-use kafka_protocol::messages::CreateTopicsRequest;
 use kafka_protocol::messages::create_topics_request::CreatableTopic;
+use kafka_protocol::messages::{CreateTopicsRequest, MetadataRequest};
 
 use super::end_of_session;
 use crate::Effort;
 use crate::figures::{Figures, Goal, Row};
+use crate::load::{self, Plan};
 
 const TOPIC: &str = "many";
 const REPLICAS: i16 = 2;
@@ -39,6 +40,15 @@ const BROKER_KILLED: Row = Row {
     goal: Goal::AtMost(1.0),
 };
 
+const METADATA: Row = Row {
+    name: "10,000 partitions (a tenth with --quick): Metadata of all",
+    unit: "CPU-ms/request",
+    goal: Goal::RatioAtMost(0.2),
+};
+/// Metadata requests of a run, over two connections.
+const ASKED: u64 = 400;
+const METADATA_VERSION: i16 = 12;
+
 /// From the request to every broker's knowing every leader.
 pub(super) fn created(
     cluster: &mut Cluster,
@@ -57,6 +67,7 @@ pub(super) fn created(
 pub(super) fn moved(cluster: &mut Cluster, kind: Kind, effort: Effort, figures: &mut Figures) -> Result<()> {
     create(cluster, MOVED / effort.one_of)?;
     cluster.until_in_sync(TOPIC)?;
+    metadata(cluster, kind, figures)?;
     let controller = cluster.until_controller()?;
     let dead = cluster.ids().into_iter().find(|id| *id != controller).context("no other broker")?;
     cluster.broker(dead)?.kill()?;
@@ -70,6 +81,28 @@ pub(super) fn moved(cluster: &mut Cluster, kind: Kind, effort: Effort, figures: 
     let elected = next_controller(cluster, controller)?;
     until_led(cluster, |leader| leader >= 0 && leader != controller)?;
     figures.add(CONTROLLER_KILLED, kind, elected.elapsed().as_secs_f64());
+    Ok(())
+}
+
+/// What it costs a broker to tell clients all that it knows. The first half of the requests warms it up.
+fn metadata(cluster: &mut Cluster, kind: Kind, figures: &mut Figures) -> Result<()> {
+    let asked = cluster.running().into_iter().next().context("no broker runs")?;
+    let address = cluster.broker(asked)?.bootstrap();
+    let frame = load::encode(METADATA_VERSION, &MetadataRequest::default().with_topics(None))?;
+    let plan = Plan { frames: vec![frame], requests: ASKED / 4 };
+    let plans = [plan.clone(), plan];
+    load::replay(&address, &plans, told)?;
+    let before = cluster.broker(asked)?.process()?.cpu_seconds()?;
+    let moved = load::replay(&address, &plans, told)?;
+    let cpu = cluster.broker(asked)?.process()?.cpu_seconds()? - before;
+    figures.add(METADATA, kind, cpu * 1e3 / moved.requests as f64);
+    Ok(())
+}
+
+/// Wants an answer of a size that only all the partitions can have.
+fn told(body: &[u8]) -> Result<()> {
+    const LEAST: usize = 20_000;
+    ensure!(body.len() > LEAST, "Metadata in {} bytes", body.len());
     Ok(())
 }
 

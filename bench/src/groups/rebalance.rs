@@ -1,0 +1,122 @@
+//! A rebalance of a group of a hundred members, from the leader's wish for it until each member has its part. All members
+//! ask at once, so that the broker is measured and not the heartbeats that would tell them.
+
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail, ensure};
+use bytes::Bytes;
+use interop::broker::Broker;
+use interop::raw::{self, Answer, Connection};
+use kafka_protocol::messages::join_group_request::JoinGroupRequestProtocol;
+use kafka_protocol::messages::sync_group_request::SyncGroupRequestAssignment;
+use kafka_protocol::messages::{
+    JoinGroupRequest, JoinGroupResponse, ResponseHeader, SyncGroupRequest, SyncGroupResponse,
+};
+use kafka_protocol::protocol::{Decodable, Request, StrBytes};
+
+use super::{group_id, until_coordinated};
+use crate::figures::{Figures, Goal, Row};
+
+const MEMBERS: usize = 100;
+/// Rebalances of one run.
+const TIMES: usize = 20;
+/// The first one without a detour for the member's id is 3.
+const JOIN_VERSION: i16 = 3;
+const SYNC_VERSION: i16 = 2;
+const SESSION_MS: i32 = 60_000;
+/// As large as what a consumer of a few topics sends.
+const METADATA: [u8; 64] = [7; 64];
+
+const ROW: Row =
+    Row { name: "rebalance of a group of 100 members", unit: "ms", goal: Goal::RatioAtMost(0.5) };
+
+struct Member {
+    connection: Connection,
+    id: StrBytes,
+}
+
+/// One run: the median is taken over all rebalances of all runs.
+pub(super) fn measure(broker: &mut Broker, round: usize, figures: &mut Figures) -> Result<()> {
+    let (address, group) = (broker.bootstrap(), format!("hundred-{round}"));
+    until_coordinated(&address, &group)?;
+    let mut members = (0..MEMBERS)
+        .map(|_| Ok(Member { connection: Connection::open(&address)?, id: StrBytes::default() }))
+        .collect::<Result<Vec<_>>>()?;
+    // The first waits for the group's initial delay.
+    let mut leader = rebalance(&group, &mut members)?;
+    for _ in 0..TIMES {
+        // Only a leader that joins again makes all others do so.
+        members.swap(0, leader);
+        let start = Instant::now();
+        leader = rebalance(&group, &mut members)?;
+        figures.add(ROW, broker.kind(), start.elapsed().as_secs_f64() * 1e3);
+    }
+    Ok(())
+}
+
+/// Joins and synchronises all members, the first one first; gives the place of the leader.
+fn rebalance(group: &str, members: &mut [Member]) -> Result<usize> {
+    for member in members.iter_mut() {
+        send(&mut member.connection, JOIN_VERSION, &join(group, &member.id))?;
+    }
+    let (mut generation, mut leader, mut all) = (0, 0, Vec::new());
+    for (place, member) in members.iter_mut().enumerate() {
+        let joined: JoinGroupResponse = receive::<JoinGroupRequest>(&mut member.connection, JOIN_VERSION)?;
+        ensure!(joined.error_code == 0, "JoinGroup: error {}", joined.error_code);
+        if joined.leader == joined.member_id {
+            (leader, all) = (place, joined.members.iter().map(|it| it.member_id.clone()).collect());
+        }
+        generation = joined.generation_id;
+        member.id = joined.member_id;
+    }
+    ensure!(all.len() == members.len(), "{} members in generation {generation}", all.len());
+    for (place, member) in members.iter_mut().enumerate() {
+        let assigned = if place == leader { std::mem::take(&mut all) } else { Vec::new() };
+        send(&mut member.connection, SYNC_VERSION, &sync(group, generation, &member.id, assigned))?;
+    }
+    for member in members.iter_mut() {
+        let synced: SyncGroupResponse = receive::<SyncGroupRequest>(&mut member.connection, SYNC_VERSION)?;
+        ensure!(synced.error_code == 0, "SyncGroup: error {}", synced.error_code);
+    }
+    Ok(leader)
+}
+
+fn join(group: &str, id: &StrBytes) -> JoinGroupRequest {
+    let protocol = JoinGroupRequestProtocol::default()
+        .with_name(StrBytes::from_static_str("range"))
+        .with_metadata(Bytes::from_static(&METADATA));
+    JoinGroupRequest::default()
+        .with_group_id(group_id(group))
+        .with_session_timeout_ms(SESSION_MS)
+        .with_rebalance_timeout_ms(SESSION_MS)
+        .with_member_id(id.clone())
+        .with_protocol_type(StrBytes::from_static_str("consumer"))
+        .with_protocols(vec![protocol])
+}
+
+fn sync(group: &str, generation: i32, id: &StrBytes, assigned: Vec<StrBytes>) -> SyncGroupRequest {
+    let part = |id| {
+        SyncGroupRequestAssignment::default()
+            .with_member_id(id)
+            .with_assignment(Bytes::from_static(&METADATA))
+    };
+    SyncGroupRequest::default()
+        .with_group_id(group_id(group))
+        .with_generation_id(generation)
+        .with_member_id(id.clone())
+        .with_assignments(assigned.into_iter().map(part).collect())
+}
+
+fn send(connection: &mut Connection, version: i16, request: &impl Request) -> Result<()> {
+    connection.send(&raw::frame(version, 1, request)?)
+}
+
+fn receive<R: Request>(connection: &mut Connection, version: i16) -> Result<R::Response> {
+    match connection.receive()? {
+        Answer::Frame(mut bytes) => {
+            ResponseHeader::decode(&mut bytes, 0).context("no header")?;
+            R::Response::decode(&mut bytes, version)
+        }
+        other => bail!("{other:?} instead of an answer"),
+    }
+}
