@@ -44,7 +44,12 @@ pub(crate) fn measure(kinds: &[Kind], effort: Effort, figures: &mut Figures) -> 
 
 /// A fresh broker whose offsets are in one partition that nothing compacts meanwhile.
 fn start(kind: Kind) -> Result<Broker> {
-    let settings = [("offsets.topic.num.partitions", "1"), ("log.cleaner.enable", "false")];
+    let settings = [
+        ("offsets.topic.num.partitions", "1"),
+        ("log.cleaner.enable", "false"),
+        // All members of a new group are in its first generation.
+        ("group.initial.rebalance.delay.ms", "1000"),
+    ];
     let options = Options { java_options: contender::options().java_options, ..Options::with(&settings) };
     Broker::start(kind, options)
 }

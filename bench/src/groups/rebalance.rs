@@ -10,7 +10,8 @@ use interop::raw::{self, Answer, Connection};
 use kafka_protocol::messages::join_group_request::JoinGroupRequestProtocol;
 use kafka_protocol::messages::sync_group_request::SyncGroupRequestAssignment;
 use kafka_protocol::messages::{
-    JoinGroupRequest, JoinGroupResponse, ResponseHeader, SyncGroupRequest, SyncGroupResponse,
+    HeartbeatRequest, JoinGroupRequest, JoinGroupResponse, ResponseHeader, SyncGroupRequest,
+    SyncGroupResponse,
 };
 use kafka_protocol::protocol::{Decodable, Request, StrBytes};
 
@@ -23,6 +24,8 @@ const TIMES: usize = 20;
 /// The first one without a detour for the member's id is 3.
 const JOIN_VERSION: i16 = 3;
 const SYNC_VERSION: i16 = 2;
+const HEARTBEAT_VERSION: i16 = 2;
+const REBALANCE_IN_PROGRESS: i16 = 27;
 const SESSION_MS: i32 = 60_000;
 /// As large as what a consumer of a few topics sends.
 const METADATA: [u8; 64] = [7; 64];
@@ -43,42 +46,64 @@ pub(super) fn measure(broker: &mut Broker, round: usize, figures: &mut Figures) 
         .map(|_| Ok(Member { connection: Connection::open(&address)?, id: StrBytes::default() }))
         .collect::<Result<Vec<_>>>()?;
     // The first waits for the group's initial delay.
-    let mut leader = rebalance(&group, &mut members)?;
+    let mut generation = 0;
+    let mut leader = rebalance(&group, &mut members, &mut generation)?;
     for _ in 0..TIMES {
         // Only a leader that joins again makes all others do so.
         members.swap(0, leader);
         let start = Instant::now();
-        leader = rebalance(&group, &mut members)?;
+        leader = rebalance(&group, &mut members, &mut generation)?;
         figures.add(ROW, broker.kind(), start.elapsed().as_secs_f64() * 1e3);
     }
     Ok(())
 }
 
 /// Joins and synchronises all members, the first one first; gives the place of the leader.
-fn rebalance(group: &str, members: &mut [Member]) -> Result<usize> {
-    for member in members.iter_mut() {
+fn rebalance(group: &str, members: &mut [Member], generation: &mut i32) -> Result<usize> {
+    let (first, others) = members.split_first_mut().context("no members")?;
+    send(&mut first.connection, JOIN_VERSION, &join(group, &first.id))?;
+    if let (Some(other), 1..) = (others.first_mut(), *generation) {
+        until_begun(group, *generation, other)?;
+    }
+    for member in others {
         send(&mut member.connection, JOIN_VERSION, &join(group, &member.id))?;
     }
-    let (mut generation, mut leader, mut all) = (0, 0, Vec::new());
+    let (mut leader, mut all) = (0, Vec::new());
     for (place, member) in members.iter_mut().enumerate() {
         let joined: JoinGroupResponse = receive::<JoinGroupRequest>(&mut member.connection, JOIN_VERSION)?;
         ensure!(joined.error_code == 0, "JoinGroup: error {}", joined.error_code);
         if joined.leader == joined.member_id {
             (leader, all) = (place, joined.members.iter().map(|it| it.member_id.clone()).collect());
         }
-        generation = joined.generation_id;
+        *generation = joined.generation_id;
         member.id = joined.member_id;
     }
     ensure!(all.len() == members.len(), "{} members in generation {generation}", all.len());
     for (place, member) in members.iter_mut().enumerate() {
         let assigned = if place == leader { std::mem::take(&mut all) } else { Vec::new() };
-        send(&mut member.connection, SYNC_VERSION, &sync(group, generation, &member.id, assigned))?;
+        send(&mut member.connection, SYNC_VERSION, &sync(group, *generation, &member.id, assigned))?;
     }
     for member in members.iter_mut() {
         let synced: SyncGroupResponse = receive::<SyncGroupRequest>(&mut member.connection, SYNC_VERSION)?;
         ensure!(synced.error_code == 0, "SyncGroup: error {}", synced.error_code);
     }
     Ok(leader)
+}
+
+/// Waits until the group rebalances: who joins before is told the generation that is about to end.
+fn until_begun(group: &str, generation: i32, member: &mut Member) -> Result<()> {
+    let request = HeartbeatRequest::default()
+        .with_group_id(group_id(group))
+        .with_generation_id(generation)
+        .with_member_id(member.id.clone());
+    loop {
+        send(&mut member.connection, HEARTBEAT_VERSION, &request)?;
+        match receive::<HeartbeatRequest>(&mut member.connection, HEARTBEAT_VERSION)?.error_code {
+            0 => {}
+            REBALANCE_IN_PROGRESS => return Ok(()),
+            code => bail!("Heartbeat: error {code}"),
+        }
+    }
 }
 
 fn join(group: &str, id: &StrBytes) -> JoinGroupRequest {
