@@ -3,9 +3,11 @@
 //! against the real one.
 
 mod judge;
+mod many;
 mod member;
 mod one_node;
 mod seen;
+mod tenth;
 mod three_nodes;
 mod tool;
 

@@ -21,13 +21,18 @@ use super::{COUNT, GROUP, LIMIT, PARTITIONS, TOPIC};
 const GENERATIONS: i32 = 200;
 const NONE: i16 = 0;
 
-fn group_id() -> GroupId {
-    GroupId(StrBytes::from_static_str(GROUP))
+pub(crate) fn group_id(name: &str) -> GroupId {
+    GroupId(StrBytes::from_string(name.to_owned()))
 }
 
-/// The id of the broker that coordinates the group, and its address, as the broker at `asked` has it.
+/// The id of the broker that coordinates the shared topic's group, and its address, as the broker at `asked` has it.
 pub(crate) fn coordinator(asked: &str) -> Result<(i32, String)> {
-    let request = FindCoordinatorRequest::default().with_key(group_id().0);
+    coordinator_of(GROUP, asked)
+}
+
+/// The id of the broker that coordinates a group, and its address, as the broker at `asked` has it.
+pub(crate) fn coordinator_of(group: &str, asked: &str) -> Result<(i32, String)> {
+    let request = FindCoordinatorRequest::default().with_key(group_id(group).0);
     let response = Connection::open(asked)?.call(2, &request)?;
     ensure!(response.error_code == NONE, "no coordinator yet: error {}", response.error_code);
     Ok((response.node_id.0, format!("{}:{}", response.host, response.port)))
@@ -51,7 +56,7 @@ pub(crate) fn ends(asked: &str) -> Result<Vec<i64>> {
 
 /// What is committed of each partition, -1 for nothing.
 pub(crate) fn committed(asked: &str) -> Result<Vec<i64>> {
-    let request = OffsetFetchRequest::default().with_group_id(group_id()).with_topics(None);
+    let request = OffsetFetchRequest::default().with_group_id(group_id(GROUP)).with_topics(None);
     let response = Connection::open(&coordinator(asked)?.1)?.call(7, &request)?;
     let mut offsets = vec![-1; PARTITIONS];
     for it in response.topics.iter().flat_map(|topic| &topic.partitions) {
@@ -64,7 +69,7 @@ pub(crate) fn committed(asked: &str) -> Result<Vec<i64>> {
 
 /// The members, as the coordinator describes them.
 pub(crate) fn members(asked: &str) -> Result<Vec<DescribedGroupMember>> {
-    let request = DescribeGroupsRequest::default().with_groups(vec![group_id()]);
+    let request = DescribeGroupsRequest::default().with_groups(vec![group_id(GROUP)]);
     let response = Connection::open(&coordinator(asked)?.1)?.call(4, &request)?;
     let group = response.groups.into_iter().next().context("no group in the answer")?;
     ensure!(group.error_code == NONE, "DescribeGroups: error {}", group.error_code);
@@ -76,7 +81,7 @@ pub(crate) fn generation(asked: &str, member: &DescribedGroupMember) -> Result<i
     let mut connection = Connection::open(&coordinator(asked)?.1)?;
     for generation in 1..GENERATIONS {
         let request = HeartbeatRequest::default()
-            .with_group_id(group_id())
+            .with_group_id(group_id(GROUP))
             .with_member_id(member.member_id.clone())
             .with_group_instance_id(member.group_instance_id.clone())
             .with_generation_id(generation);
