@@ -16,6 +16,13 @@ pub(crate) struct Tally {
     failed: u64,
 }
 
+impl std::ops::AddAssign for Tally {
+    fn add_assign(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+    }
+}
+
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} passed, {} failed", self.passed, self.failed)
@@ -28,11 +35,23 @@ impl Tally {
     /// # Errors
     /// When it cannot be started, ends with another code than 0, or ran no test.
     pub(crate) fn step(&mut self, name: &str, command: &mut Command) -> Result<()> {
+        println!("==> {name}");
         self.step_to(name, command, std::io::stdout())
     }
 
+    /// As [`Tally::step`], but what the runner prints is shown in one piece when it has ended.
+    ///
+    /// # Errors
+    /// Those of [`Tally::step`].
+    pub(crate) fn step_quietly(&mut self, name: &str, command: &mut Command) -> Result<()> {
+        println!("==> {name}, beside another");
+        let mut output = Vec::new();
+        let result = self.step_to(name, command, &mut output);
+        std::io::stdout().write_all(&output)?;
+        result
+    }
+
     fn step_to(&mut self, name: &str, command: &mut Command, to: impl Write) -> Result<()> {
-        println!("==> {name}");
         let start = Instant::now();
         let mut child = command
             .stdout(Stdio::piped())

@@ -5,30 +5,26 @@
 //! missing fails the run, nothing is skipped; a suite that fails does not keep the next from running.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Instant;
 
-use anyhow::{Context, Error, Result, ensure};
+use anyhow::{Context, Error, Result, anyhow, ensure};
 
 use crate::command::{command, step};
 use crate::tally::Tally;
 use crate::{setup, simulation, tidy};
 
-/// The end-to-end suites of the package `interop`, and how many of their tests run at a time.
-const SUITES: [(&str, &str); 14] = [
-    ("hostile", "1"),
-    ("excess", "1"),
-    ("durability", "2"),
-    ("clients", "2"),
-    ("groups", "4"),
-    ("tools", "2"),
-    ("zookeeper", "2"),
-    ("cluster", "2"),
-    ("controller_moves", "3"),
-    ("anomalies", "2"),
-    ("same_tree", "1"),
-    ("fire", "1"),
-    ("directory", "2"),
-    ("oracle", "1"),
+/// An end-to-end suite of the package `interop`, and how many of its tests run at a time.
+type Suite = (&'static str, &'static str);
+
+/// Suites that judge memory and time have the machine for themselves.
+const ALONE: [Suite; 5] =
+    [("hostile", "1"), ("excess", "1"), ("durability", "2"), ("cluster", "2"), ("fire", "1")];
+
+/// The others wait for processes most of the time: two go on side by side, each with the next of its list.
+const SIDE_BY_SIDE: [&[Suite]; 2] = [
+    &[("oracle", "1"), ("clients", "2"), ("zookeeper", "2"), ("controller_moves", "3"), ("anomalies", "2")],
+    &[("directory", "2"), ("groups", "4"), ("tools", "2"), ("same_tree", "1")],
 ];
 
 /// How much is run.
@@ -97,21 +93,56 @@ fn steps(root: &Path, depth: Depth, tally: &mut Tally) -> Result<()> {
     finish(&failures)
 }
 
-/// Runs all suites, also after one that fails: a long run tells all that is wrong at once. Returns what failed.
+/// Builds and runs all suites, also after one that fails: a run tells all that is wrong at once. Returns what failed.
 fn suites(root: &Path, depth: Depth, cache: &Path, tally: &mut Tally) -> Vec<Error> {
-    let mut one = |suite: &str, threads: &str| {
-        let lints = ["clippy", "--quiet", "--package", "interop", "--test", suite, "--", "-D", "warnings"];
-        step(&format!("lints of the suite {suite}"), &mut command("cargo", &lints, root))?;
-        let mut run = command("cargo", &["test", "--package", "interop", "--test", suite, "--"], root);
+    let all: Vec<&str> = ALONE
+        .iter()
+        .chain(SIDE_BY_SIDE.into_iter().flatten())
+        .flat_map(|(suite, _)| ["--test", *suite])
+        .collect();
+    // Of the whole workspace, so that dependencies are those that are built already, with the same features.
+    let lints = [&["clippy", "--workspace", "--quiet"], &all[..], &["--", "-D", "warnings"]].concat();
+    let build = [&["test", "--workspace", "--quiet", "--no-run"], &all[..]].concat();
+    for (name, arguments) in [("lints of the suites", lints), ("programs of the suites", build)] {
+        if let Err(failure) = step(name, &mut command("cargo", &arguments, root)) {
+            return vec![failure];
+        }
+    }
+    let program = |(suite, threads): Suite| {
+        let mut run = command("cargo", &["test", "--workspace", "--quiet", "--test", suite, "--"], root);
         run.arg(format!("--test-threads={threads}"));
         run.env("BLUMFELD_TEST_CACHE", cache).env("BLUMFELD_TEST_DEPTH", depth.name());
-        tally.step(&format!("suite {suite}"), &mut run)
+        (format!("suite {suite}"), run)
     };
     let mut failures = Vec::new();
-    for (suite, threads) in SUITES {
-        if let Err(failure) = one(suite, threads) {
-            println!("{failure:#}");
-            failures.push(failure);
+    for (name, mut run) in ALONE.map(program) {
+        failures.extend(tally.step(&name, &mut run).err());
+    }
+    let lists = SIDE_BY_SIDE.map(|list| list.iter().copied().map(program).collect());
+    failures.extend(side_by_side(lists, tally));
+    failures
+}
+
+/// Goes through both lists at the same time; what a program prints is shown when it has ended.
+fn side_by_side(lists: [Vec<(String, Command)>; 2], tally: &mut Tally) -> Vec<Error> {
+    let one = |list: Vec<(String, Command)>| {
+        let (mut tally, mut failures) = (Tally::default(), Vec::new());
+        for (name, mut run) in list {
+            failures.extend(tally.step_quietly(&name, &mut run).err());
+        }
+        (tally, failures)
+    };
+    let ran = std::thread::scope(|scope| {
+        lists.map(|list| scope.spawn(move || one(list))).map(std::thread::ScopedJoinHandle::join)
+    });
+    let mut failures = Vec::new();
+    for list in ran {
+        match list {
+            Ok((counted, failed)) => {
+                *tally += counted;
+                failures.extend(failed);
+            }
+            Err(_) => failures.push(anyhow!("a list of suites has panicked")),
         }
     }
     failures
@@ -126,8 +157,6 @@ fn finish(failures: &[Error]) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use anyhow::anyhow;
-
     use super::*;
 
     #[test]
@@ -135,5 +164,22 @@ mod tests {
         finish(&[]).unwrap();
         let error = finish(&[anyhow!("suite one failed"), anyhow!("suite two failed")]).unwrap_err();
         assert_eq!(error.to_string(), "suite one failed\nsuite two failed");
+    }
+
+    #[test]
+    fn two_lists_are_run_to_their_ends_whatever_fails_in_them() {
+        let program =
+            |name: &str, script: &str| (name.to_owned(), command("sh", &["-c", script], Path::new("/")));
+        let passes = "echo 'test result: ok. 2 passed; 0 failed'";
+        let fails = "echo 'test result: FAILED. 1 passed; 1 failed'; exit 101";
+        let lists = [
+            vec![program("first", fails), program("second", passes)],
+            vec![program("third", passes), program("fourth", fails)],
+        ];
+        let mut tally = Tally::default();
+        let failures = side_by_side(lists, &mut tally);
+        assert_eq!(tally.to_string(), "6 passed, 2 failed");
+        let told: Vec<_> = failures.iter().map(ToString::to_string).collect();
+        assert!(told.len() == 2 && told[0].contains("first") && told[1].contains("fourth"), "{told:?}");
     }
 }
