@@ -45,7 +45,7 @@ use crate::drive::session::StoreEvents;
 use crate::drive::start::Membership;
 use crate::drive::start::register::Registration;
 use crate::drive::topics::NewNames;
-use crate::jobs::{self, Executor};
+use crate::jobs::{self, Executor, Job};
 use crate::loggers::{LogLevel, LogLevels, Loggers};
 use crate::metrics::{self, Metrics};
 use crate::partition::Origin;
@@ -386,6 +386,14 @@ impl Broker {
     /// Does work that may block where that harms nobody.
     pub(crate) fn run_job(&self, job: impl FnOnce() + Send + 'static) {
         jobs::run(&*self.executor, Box::new(job));
+    }
+
+    /// As [`Self::run_job`], for whoever must not do the work himself.
+    ///
+    /// # Errors
+    /// Gives the work back if there is no room for it.
+    pub(crate) fn offer_job(&self, job: impl FnOnce() + Send + 'static) -> Result<(), Job> {
+        self.executor.submit(Box::new(job))
     }
 
     /// Loads groups where nothing else waits for it.

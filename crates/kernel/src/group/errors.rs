@@ -17,6 +17,19 @@ pub(super) fn of_commit(error: ErrorCode) -> ErrorCode {
     }
 }
 
+/// Whether the batch may be in the log although its append ended with this error: it was not replicated in time, or
+/// nobody knows how far it came. The others come before the append.
+pub(super) fn may_be_stored(error: ErrorCode) -> bool {
+    !matches!(
+        error,
+        ErrorCode::NotEnoughReplicas
+            | ErrorCode::UnknownTopicOrPartition
+            | ErrorCode::MessageTooLarge
+            | ErrorCode::RecordListTooLarge
+            | ErrorCode::InvalidFetchSize
+    )
+}
+
 /// For those who wait for the group's record: SyncGroup, and JoinGroup of a replaced static member.
 pub(super) fn of_group(error: ErrorCode) -> ErrorCode {
     match error {
@@ -48,6 +61,14 @@ mod tests {
             mapped(of_commit, &[13, 3, 19, 20, 6, 56, 10, 18, 4]),
             [14, 15, 15, 15, 16, 16, 28, 28, 28]
         );
+    }
+
+    #[test]
+    fn only_what_was_refused_before_the_append_is_surely_not_in_the_log() {
+        let all = [6, 7, 20, 56, -1, 19, 3, 10, 18, 4].map(|code| ErrorCode::from_code(code).unwrap());
+        let stored: Vec<_> =
+            all.into_iter().filter(|error| may_be_stored(*error)).map(ErrorCode::code).collect();
+        assert_eq!(stored, [6, 7, 20, 56, -1]);
     }
 
     #[test]

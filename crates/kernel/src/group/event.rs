@@ -81,6 +81,9 @@ pub struct JoinRequest {
     pub protocols: Vec<Protocol>,
     /// Version 4 and later: a member learns its id before it joins (KIP-394).
     pub requires_known_member_id: bool,
+    /// Whether the broker has room for one more member id that is to come back. Without it a new member that must learn
+    /// its id first is told to try again.
+    pub may_be_given_id: bool,
     /// Version 9 and later: a leader can be told not to assign (KIP-814).
     pub supports_skipping_assignment: bool,
 }

@@ -41,6 +41,7 @@ impl Group {
             self.known_member(now, request, join, out);
         }
         self.maybe_complete_join(now, out);
+        self.end_if_unused(now, out);
     }
 
     /// Whether the group may grow by this caller, or has it already (KIP-389).
@@ -66,7 +67,7 @@ impl Group {
                 None => self.add_and_rebalance(now, fresh, request, join, out),
             },
             None if !join.requires_known_member_id => self.add_and_rebalance(now, fresh, request, join, out),
-            None if self.pending_members.len() >= MAX_PENDING_MEMBERS => {
+            None if !join.may_be_given_id || self.pending_members.len() >= MAX_PENDING_MEMBERS => {
                 refuse(request, ErrorCode::CoordinatorNotAvailable, Str::EMPTY, out);
             }
             None => {

@@ -22,7 +22,10 @@ impl Group {
         out: &mut Vec<Command>,
     ) {
         let (leader_before, new) = (self.leader.clone(), owned(&join.fresh_member_id));
-        let Some(before) = self.rename(old, &new, out) else { return };
+        let Some(before) = self.rename(old, &new, out) else {
+            // The edge gave out the same id twice; the next try gets another one.
+            return refuse(request, ErrorCode::UnknownMemberId, Str::EMPTY, out);
+        };
         self.update(&new, join);
         self.restart_session(now, &new);
         let is_unchanged = self.state == State::Stable && self.select_protocol() == self.protocol_name;

@@ -86,6 +86,12 @@ impl Group {
         self.members.is_empty()
     }
 
+    /// How many member ids were given out and have not come back yet.
+    #[must_use]
+    pub fn given_out_ids(&self) -> usize {
+        self.pending_members.len()
+    }
+
     /// The settings.
     #[must_use]
     pub fn settings(&self) -> &Settings {

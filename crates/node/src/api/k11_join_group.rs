@@ -74,6 +74,7 @@ fn join(broker: &Broker, call: &Call, request: JoinGroupRequest) -> JoinRequest 
         protocol_type: request.protocol_type,
         protocols: protocols.collect(),
         requires_known_member_id: version >= FIRST_VERSION_WITH_TWO_STEPS,
+        may_be_given_id: broker.groups().may_give_out_id(),
         supports_skipping_assignment: version >= FIRST_VERSION_WITH_SKIPPING,
         client_id,
     }

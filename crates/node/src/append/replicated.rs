@@ -81,8 +81,9 @@ impl Waiting {
     fn wait(self: Arc<Self>, broker: &Arc<Broker>, appended: Appended) {
         self.lock().appended = Some(appended);
         broker.metrics().replicas.waiting_produces.inc();
-        broker.timers().add(self.deadline_ms, self.id, self.clone());
+        // First what nothing but its end takes away: should it end before it is in the timer, that forgets it in time.
         self.partition.watch_high_watermark(appended.last, self.id, self.clone());
+        broker.timers().add(self.deadline_ms, self.id, self.clone());
         // The high watermark may have passed between the append and the watch, when nobody was there to be woken.
         self.wake(broker, Wake::Progress);
     }

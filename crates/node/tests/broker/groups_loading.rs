@@ -1,82 +1,66 @@
-//! What is told and what may happen while the groups of a partition are read from its log, and what a topic of offsets
-//! leaves behind that is deleted and made again.
+//! What is told and what may happen while the groups of a partition are read from its log.
+
+use std::fs::File;
+use std::sync::Arc;
+use std::time::Duration;
 
 use wire::error_code::ErrorCode;
-use wire::messages::{DeleteTopicsRequest, ListGroupsRequest};
+use wire::messages::{ListGroupsRequest, UpdateMetadataResponse};
 use wire::types::TopicId;
-use wire::{Str, messages::delete_topics_request::DeleteTopicState};
 
-use crate::control_tools::{Order, order};
+use crate::control_tools::{Order, order, update_metadata};
 use crate::controller::until;
-use crate::group_tools::{NO_DELAY, PARTITIONS, code, coordinator, synced};
-use crate::harness::Node;
+use crate::group_tools::{NO_DELAY, code, synced};
+use crate::harness::{Node, answer, frame};
+use crate::troubled_disk::{Trouble, TroubledDisk};
 
-const OFFSETS: &str = "__consumer_offsets";
-const DURING_DELETE: i32 = -2;
+pub(crate) const OFFSETS: &str = "__consumer_offsets";
+pub(crate) const DURING_DELETE: i32 = -2;
 
 /// This broker, alone, coordinates all groups in the one partition of this topic.
-fn lead(node: &Node, id: TopicId, leader_epoch: i32) {
+pub(crate) fn lead(node: &Node, id: TopicId, leader_epoch: i32) {
     let it = Order { id, ..order(OFFSETS, 0, leader_epoch, &[0]) };
     node.tell(9, &[0, 1], std::slice::from_ref(&it));
     node.obeys(&it);
 }
 
-fn follow(node: &Node, id: TopicId, leader_epoch: i32) {
+pub(crate) fn follow(node: &Node, id: TopicId, leader_epoch: i32) {
     node.obeys(&Order { id, ..order(OFFSETS, 1, leader_epoch, &[1, 0]) });
 }
 
 /// A broker that coordinates all groups in epoch 0, and knows topic `t`.
-fn alone() -> (Node, TopicId) {
-    let (node, id) = (Node::start(&[NO_DELAY]), TopicId([8; 16]));
-    node.tell(9, &[0, 1], &[order("t", 0, 0, &[0])]);
-    node.obeys(&order("t", 0, 0, &[0]));
-    lead(&node, id, 0);
+pub(crate) fn alone() -> (Node, TopicId) {
+    coordinating(Node::start(&[NO_DELAY]))
+}
+
+fn coordinating(node: Node) -> (Node, TopicId) {
+    let id = TopicId([8; 16]);
+    begin_to_lead(&node, id);
     (node, id)
 }
 
+/// As [`alone`], where the topic of offsets has this id.
+pub(crate) fn lead_first(id: TopicId) -> Node {
+    let node = Node::start(&[NO_DELAY]);
+    begin_to_lead(&node, id);
+    node
+}
+
+fn begin_to_lead(node: &Node, id: TopicId) {
+    node.tell(9, &[0, 1], &[order("t", 0, 0, &[0])]);
+    node.obeys(&order("t", 0, 0, &[0]));
+    lead(node, id, 0);
+}
+
+/// The topic of offsets is deleted, as the controller tells it.
+pub(crate) fn forget(node: &Node) {
+    node.tell(9, &[0, 1], &[Order { leader: DURING_DELETE, ..order(OFFSETS, 0, DURING_DELETE, &[0]) }]);
+    node.stop(&[(OFFSETS, DURING_DELETE, true)]);
+}
+
 /// The topic `t` is deleted, as the controller tells it.
-fn delete_t(node: &Node) {
-    node.tell(9, &[0, 1], &[Order { leader: DURING_DELETE, ..order("t", 0, DURING_DELETE, &[0]) }]);
-}
-
-fn delete_topic(node: &Node, name: &str) {
-    let topic = DeleteTopicState { name: Some(Str::from(name)), ..DeleteTopicState::default() };
-    let request =
-        DeleteTopicsRequest { topics: vec![topic], timeout_ms: 20_000, ..DeleteTopicsRequest::default() };
-    assert_eq!(node.call(6, &request).responses[0].error_code, 0);
-}
-
-#[test]
-fn a_topic_of_offsets_that_is_deleted_and_made_again_is_coordinated_again() {
-    let node = coordinator(&[]);
-    assert_eq!(node.commit("g", 5), ErrorCode::None);
-    // Every start of a broker that is alone raises the epochs.
-    let node = node.restart(&[NO_DELAY]);
-    assert_eq!(node.committed("g"), Ok(5));
-    delete_topic(&node, OFFSETS);
-    until(&node, "the deletion", || node.find_coordinator("g").0 == ErrorCode::CoordinatorNotAvailable);
-    until(&node, "a coordinator", || node.find_coordinator("g") == (ErrorCode::None, 0));
-    assert_eq!(node.committed("g"), Ok(-1), "what was committed is gone with the topic");
-    assert_eq!(node.commit("g", 6), ErrorCode::None);
-    let node = node.restart(&[NO_DELAY]);
-    assert_eq!(node.committed("g"), Ok(6));
-}
-
-#[test]
-fn a_topic_of_offsets_of_another_number_of_partitions_keeps_groups_where_others_look_for_them() {
-    let node = coordinator(&[]);
-    delete_topic(&node, OFFSETS);
-    until(&node, "the deletion", || !node.logs().join(format!("{OFFSETS}-0")).exists());
-    node.create_topic(OFFSETS, PARTITIONS * 8, &[]);
-    let names: Vec<_> = (0..20).map(|number| format!("group{number}")).collect();
-    for (name, offset) in names.iter().zip(1..) {
-        assert_eq!(node.commit(name, offset), ErrorCode::None);
-    }
-    // A start reads how many there are; groups that lie elsewhere are not found.
-    let node = node.restart(&[NO_DELAY]);
-    for (name, offset) in names.iter().zip(1..) {
-        assert_eq!(node.committed(name), Ok(offset), "{name}");
-    }
+fn deletion_of_t() -> Order {
+    Order { leader: DURING_DELETE, ..order("t", 0, DURING_DELETE, &[0]) }
 }
 
 #[test]
@@ -127,7 +111,7 @@ fn what_was_committed_for_a_topic_that_is_deleted_during_a_load_is_not_there_aft
     follow(&node, id, 1);
     let loads = node.hold_loads();
     lead(&node, id, 2);
-    delete_t(&node);
+    node.tell(9, &[0, 1], &[deletion_of_t()]);
     node.tell(9, &[0, 1], &[Order { id: TopicId([3; 16]), ..order("t", 0, 0, &[0]) }]);
     loads.let_go();
     assert_eq!(node.committed("g"), Ok(-1), "the next topic of that name begins with none");
@@ -150,4 +134,52 @@ fn a_broker_that_is_shut_down_loads_nothing_any_more() {
     loads.let_go();
     let text = node.broker.render_metrics();
     assert!(text.lines().any(|line| line == "kafka_coordinator_group_groupmetadatamanager_numgroups 0.0"));
+}
+
+#[test]
+fn when_the_deletion_of_a_topic_is_answered_no_group_knows_what_was_committed_for_it() {
+    let (node, _) = alone();
+    assert_eq!(node.commit("g", 5), ErrorCode::None);
+    node.jobs.hold();
+    let answered = node.submit(frame(8, &update_metadata(9, &[0, 1], &[deletion_of_t()])));
+    // What obeys the controller; what that leaves to others is held on.
+    until(&node, "its turn", || node.jobs.held() == 1);
+    node.jobs.let_go();
+    let response: UpdateMetadataResponse = answer(&answered, 8);
+    assert_eq!((code(response.error_code), node.committed("g")), (ErrorCode::None, Ok(-1)));
+}
+
+#[test]
+fn a_load_that_the_system_has_failed_is_done_again_after_a_while() {
+    let trouble = Arc::new(Trouble::default());
+    let disk = TroubledDisk { trouble: trouble.clone(), name: "__consumer_offsets-0" };
+    let (node, id) = coordinating(Node::start_with_disk(Arc::new(disk), &["logs"]));
+    // So much that it is not read while looking for where it lies.
+    for offset in 1..=60 {
+        assert_eq!(node.commit("g", offset), ErrorCode::None);
+    }
+    follow(&node, id, 1);
+    trouble.fail_reads(2);
+    lead(&node, id, 2);
+    let loading = Err(ErrorCode::CoordinatorLoadInProgress);
+    // A second, then two.
+    for told in [loading, loading, loading, Ok(60)] {
+        assert_eq!(node.committed("g"), told);
+        node.advance(Duration::from_secs(1));
+        node.broker.poll();
+    }
+}
+
+#[test]
+fn a_log_that_ends_before_its_end_is_not_served_as_if_it_were_whole() {
+    let (node, id) = alone();
+    assert_eq!(node.commit("g", 5), ErrorCode::None);
+    assert_eq!(node.commit("h", 6), ErrorCode::None);
+    follow(&node, id, 1);
+    let log = node.logs().join(format!("{OFFSETS}-0/00000000000000000000.log"));
+    let file = File::options().write(true).open(log).unwrap();
+    file.set_len(file.metadata().unwrap().len() - 10).unwrap();
+    lead(&node, id, 2);
+    assert_eq!(node.committed("g"), Err(ErrorCode::CoordinatorLoadInProgress));
+    assert_eq!(node.committed("h"), Err(ErrorCode::CoordinatorLoadInProgress));
 }

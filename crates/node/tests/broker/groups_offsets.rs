@@ -192,6 +192,9 @@ fn a_compressed_topic_of_offsets_is_read_back() {
         }
         let node = node.restart(&settings);
         assert_eq!(node.committed("g"), Ok(3), "codec {codec}");
+        let log = node.logs().join("__consumer_offsets-3/00000000000000000000.log");
+        let attributes = std::fs::read(log).unwrap()[22];
+        assert_eq!((attributes & 7).to_string(), codec, "the batches are compressed");
     }
 }
 
@@ -262,4 +265,44 @@ fn with_a_topic_go_the_offsets_that_were_committed_for_it() {
     until(&node, "the offsets of u to go", || topics() == ["t"]);
     let node = node.restart(&[NO_DELAY]);
     assert_eq!(node.fetch_offsets(7, "g", Some(&[("u", &[0])])).topics[0].partitions[0].committed_offset, -1);
+}
+
+// KAFKA-7437
+#[test]
+fn the_leader_epoch_of_a_commit_is_told_in_the_versions_that_have_it() {
+    let node = coordinator(&[]);
+    for version in 6..=8 {
+        let mut request = commit_request("g", "t", 0, 5);
+        request.topics[0].partitions[0].committed_leader_epoch = i32::from(version);
+        assert_eq!(node.commit_as(version, &request), ErrorCode::None);
+        for (fetch, epoch) in [(4, -1), (5, i32::from(version)), (7, i32::from(version))] {
+            let response = node.fetch_offsets(fetch, "g", None);
+            assert_eq!(response.topics[0].partitions[0].committed_leader_epoch, epoch, "{version}, {fetch}");
+        }
+    }
+}
+
+#[test]
+fn a_commit_of_version_1_may_say_when_it_was() {
+    let node = coordinator(&[]);
+    for (group, days) in [("old", 8), ("new", 6)] {
+        let mut request = commit_request(group, "t", 0, 5);
+        let age_ms = i64::try_from((days * DAY).as_millis()).unwrap();
+        let now_ms = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis();
+        request.topics[0].partitions[0].commit_timestamp = i64::try_from(now_ms).unwrap() - age_ms;
+        assert_eq!(node.commit_as(1, &request), ErrorCode::None);
+    }
+    node.advance(Duration::from_secs(700));
+    node.broker.housekeep();
+    assert_eq!((node.committed("old"), node.committed("new")), (Ok(-1), Ok(5)));
+}
+
+// KAFKA-6773
+#[test]
+fn consumers_without_a_group_keep_offsets_under_no_name() {
+    let node = coordinator(&[]);
+    assert_eq!(node.commit("", 5), ErrorCode::None);
+    assert_eq!(node.committed(""), Ok(5));
+    assert_eq!(groups(&node), [""]);
+    assert_eq!(node.heartbeat("", "m", 1), ErrorCode::InvalidGroupId);
 }

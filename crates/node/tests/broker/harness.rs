@@ -15,7 +15,6 @@ use node::broker::{Broker, Environment};
 use node::call::{Connection, Outcome, Reply};
 use node::clock::{Clock, SystemClock};
 use node::config::{EndPoint, KafkaConfig};
-use node::jobs::Inline;
 use storage::disk::{Disk, FileRange, RealDisk};
 use tempfile::TempDir;
 use wire::api::ApiKey;
@@ -29,7 +28,7 @@ use wire::types::Now;
 use wire::{Decoder, Encoder, Str};
 
 use crate::gate::Gate;
-use crate::group_loads::GroupLoads;
+use crate::held_jobs::HeldJobs;
 use crate::peers::TestPeers;
 
 /// How long an answer may take before a test fails.
@@ -58,8 +57,10 @@ pub(crate) struct Node {
     pub(crate) gate: Arc<Gate<EmbeddedSession>>,
     /// The other brokers, played by the test.
     pub(crate) peers: Arc<TestPeers>,
+    /// Where work is done that may block, but for loads.
+    pub(crate) jobs: Arc<HeldJobs>,
     /// Where groups are loaded.
-    pub(crate) group_loads: Arc<GroupLoads>,
+    pub(crate) group_loads: Arc<HeldJobs>,
     // Ends after the broker, before the directory.
     store: EmbeddedStore,
     dir: Option<TempDir>,
@@ -92,13 +93,13 @@ impl Node {
         let gate = Arc::new(Gate::before(store.session(store_events.sink())));
         let clock = Arc::new(TestClock::default());
         let peers = Arc::new(TestPeers::default());
-        let group_loads = Arc::new(GroupLoads::default());
+        let (jobs, group_loads) = (Arc::new(HeldJobs::default()), Arc::new(HeldJobs::default()));
         let environment = Environment {
             store: gate.clone(),
             store_events,
             clock: clock.clone(),
             disk,
-            executor: Arc::new(Inline),
+            executor: jobs.clone(),
             group_loads: group_loads.clone(),
             endpoints,
             seed: 7,
@@ -107,7 +108,7 @@ impl Node {
         };
         let broker = node::start(config, environment).unwrap();
         let connection = connection("PLAINTEXT");
-        Self { broker, connection, clock, gate, peers, group_loads, store, dir: Some(dir) }
+        Self { broker, connection, clock, gate, peers, jobs, group_loads, store, dir: Some(dir) }
     }
 
     /// Stops the broker in order and starts it again on the same directory.

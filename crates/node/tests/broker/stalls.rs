@@ -1,15 +1,11 @@
 //! A disk that stalls: whoever is caught by it, others are served.
 
-use std::io::{self, IoSlice};
-use std::os::fd::BorrowedFd;
-use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, mpsc};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use node::AppendThreads;
 use node::jobs::{Executor, Job};
-use storage::disk::{DirEntry, Disk, DiskFile, DiskLock, Metadata, OpenOptions, RealDisk, Space};
 use wire::error_code::ErrorCode;
 use wire::messages::fetch_request::{FetchPartition, FetchTopic};
 use wire::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic};
@@ -18,126 +14,7 @@ use wire::messages::{FetchRequest, FetchResponse, ListOffsetsRequest, ProduceRes
 use crate::cases_tools::good;
 use crate::controller;
 use crate::harness::{self, Node, PATIENCE, produce_request};
-
-/// A stall that begins and ends when the test says.
-#[derive(Debug, Default)]
-struct Stall {
-    stands: Mutex<bool>,
-    over: Condvar,
-    caught: AtomicBool,
-}
-
-impl Stall {
-    fn begin(&self) {
-        *self.stands.lock().unwrap() = true;
-    }
-
-    fn end(&self) {
-        *self.stands.lock().unwrap() = false;
-        self.over.notify_all();
-    }
-
-    fn pass(&self) {
-        let mut stands = self.stands.lock().unwrap();
-        while *stands {
-            self.caught.store(true, Ordering::SeqCst);
-            stands = self.over.wait(stands).unwrap();
-        }
-    }
-}
-
-/// The real disk, whose files under directories of this name do not take writes during a stall.
-#[derive(Debug)]
-struct StallingDisk {
-    stall: Arc<Stall>,
-    name: &'static str,
-}
-
-#[derive(Debug)]
-struct StallingFile {
-    file: Arc<dyn DiskFile>,
-    stall: Arc<Stall>,
-}
-
-impl Disk for StallingDisk {
-    fn create_dir_all(&self, path: &Path) -> io::Result<()> {
-        RealDisk.create_dir_all(path)
-    }
-
-    fn open(&self, path: &Path, options: OpenOptions) -> io::Result<Arc<dyn DiskFile>> {
-        let file = RealDisk.open(path, options)?;
-        let stalls = path.components().any(|it| it.as_os_str() == self.name);
-        Ok(if stalls { Arc::new(StallingFile { file, stall: self.stall.clone() }) } else { file })
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        RealDisk.rename(from, to)
-    }
-
-    fn remove_file(&self, path: &Path) -> io::Result<()> {
-        RealDisk.remove_file(path)
-    }
-
-    fn remove_dir_all(&self, path: &Path) -> io::Result<()> {
-        RealDisk.remove_dir_all(path)
-    }
-
-    fn list_dir(&self, path: &Path) -> io::Result<Vec<DirEntry>> {
-        RealDisk.list_dir(path)
-    }
-
-    fn sync_dir(&self, path: &Path) -> io::Result<()> {
-        RealDisk.sync_dir(path)
-    }
-
-    fn metadata(&self, path: &Path) -> io::Result<Metadata> {
-        RealDisk.metadata(path)
-    }
-
-    fn set_modified(&self, path: &Path, modified_ms: i64) -> io::Result<()> {
-        RealDisk.set_modified(path, modified_ms)
-    }
-
-    fn space(&self, path: &Path) -> io::Result<Space> {
-        RealDisk.space(path)
-    }
-
-    fn try_lock(&self, path: &Path) -> io::Result<Option<Box<dyn DiskLock>>> {
-        RealDisk.try_lock(path)
-    }
-}
-
-impl DiskFile for StallingFile {
-    fn read_at(&self, buf: &mut [u8], position: u64) -> io::Result<usize> {
-        self.file.read_at(buf, position)
-    }
-
-    fn write_vectored_at(&self, slices: &[IoSlice<'_>], position: u64) -> io::Result<()> {
-        self.stall.pass();
-        self.file.write_vectored_at(slices, position)
-    }
-
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        self.stall.pass();
-        self.file.set_len(len)
-    }
-
-    fn len(&self) -> io::Result<u64> {
-        self.file.len()
-    }
-
-    fn sync_data(&self) -> io::Result<()> {
-        self.file.sync_data()
-    }
-
-    fn sync_all(&self) -> io::Result<()> {
-        self.file.sync_all()
-    }
-
-    fn as_fd(&self) -> Option<BorrowedFd<'_>> {
-        self.file.as_fd()
-    }
-}
+use crate::troubled_disk::{Trouble, TroubledDisk};
 
 /// A thread for each job.
 struct Threads;
@@ -151,9 +28,9 @@ impl Executor for Threads {
 
 /// A broker of two directories, the first of which stalls when told to; appends may use `on_sockets` threads of
 /// the caller. Gives a partition of topic `t` in each.
-fn two_directories(on_sockets: usize) -> (Node, Arc<Stall>, mpsc::Receiver<()>, (i32, i32)) {
-    let stall = Arc::new(Stall::default());
-    let disk = StallingDisk { stall: stall.clone(), name: "slow" };
+fn two_directories(on_sockets: usize) -> (Node, Arc<Trouble>, mpsc::Receiver<()>, (i32, i32)) {
+    let stall = Arc::new(Trouble::default());
+    let disk = TroubledDisk { trouble: stall.clone(), name: "slow" };
     let node = Node::start_with_disk(Arc::new(disk), &["slow", "fast"]);
     let (relieve, relieved) = mpsc::channel();
     node.broker.spread_appends(AppendThreads {

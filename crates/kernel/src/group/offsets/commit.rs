@@ -155,6 +155,9 @@ impl Group {
     ) {
         for (partition, committed) in &commit.offsets {
             let stored = outcome.ok().map(|batch_offset| Committed { batch_offset, ..committed.clone() });
+            if let Err(error) = outcome {
+                self.offsets.failed(partition, error);
+            }
             match (commit.producer_id, commit.ended) {
                 (None, _) | (Some(_), Some(true)) => {
                     if self.offsets.pending.get(partition) == Some(&append) {

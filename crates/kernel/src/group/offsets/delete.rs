@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use wire::error_code::ErrorCode;
 use wire::types::{Now, TopicPartition};
 
+use super::Offsets;
 use crate::group::in_flight::InFlight;
 use crate::group::{Answer, CONSUMER, Command, Group, RequestId, State, answer};
 
@@ -48,8 +49,9 @@ impl Group {
             _ => ErrorCode::NonEmptyGroup,
         };
         if self.state == State::Empty {
+            let Offsets { committed, pending, uncertain, .. } = &self.offsets;
             let written: BTreeSet<_> =
-                self.offsets.committed.keys().chain(self.offsets.pending.keys()).cloned().collect();
+                committed.keys().chain(pending.keys()).chain(uncertain).cloned().collect();
             self.entomb(now, written, true, out);
             self.die(ErrorCode::CoordinatorNotAvailable, out);
         }
@@ -70,7 +72,7 @@ impl Group {
     }
 
     /// Removes offsets in whatever state they are; a commit under way is answered with `code` for them. Returns those
-    /// that need a tombstone: what is committed, and what is being written, which may be in the log already.
+    /// that need a tombstone: what is committed, and what is being written or has failed, which may be in the log.
     fn remove_offsets(
         &mut self,
         partitions: &BTreeSet<TopicPartition>,
@@ -80,7 +82,8 @@ impl Group {
         for partition in partitions {
             let is_pending = self.offsets.pending.remove(partition).is_some();
             let is_committed = self.offsets.committed.remove(partition).is_some();
-            if is_pending || is_committed {
+            let is_uncertain = self.offsets.uncertain.remove(partition);
+            if is_pending || is_committed || is_uncertain {
                 removed.push(partition.clone());
             }
             for open in self.offsets.transactional.values_mut() {

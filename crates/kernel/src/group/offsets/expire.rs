@@ -51,15 +51,26 @@ impl Group {
         }
     }
 
+    /// Ends a group that nothing has come of: no generation, no offset, nobody about to join, nothing being written. Such
+    /// groups are made by whoever names one, and must not pile up until offsets expire.
+    pub(in crate::group) fn end_if_unused(&mut self, now: Now, out: &mut Vec<Command>) {
+        if self.generation == 0 && self.members.is_empty() && self.in_flight.is_empty() {
+            self.entomb_and_maybe_die(now, Vec::new(), out);
+        }
+    }
+
     /// Writes tombstones for offsets that were removed. A group without members, without any offset and with nobody
     /// about to join ends with them (KAFKA-19163).
     pub(in crate::group) fn entomb_and_maybe_die(
         &mut self,
         now: Now,
-        removed: Vec<TopicPartition>,
+        mut removed: Vec<TopicPartition>,
         out: &mut Vec<Command>,
     ) {
         let ends = self.state == State::Empty && self.offsets.is_empty() && self.pending_members.is_empty();
+        if ends {
+            removed.extend(std::mem::take(&mut self.offsets.uncertain));
+        }
         self.entomb(now, removed, ends, out);
         if ends {
             self.die(ErrorCode::CoordinatorNotAvailable, out);

@@ -7,7 +7,7 @@ mod commit;
 mod delete;
 mod expire;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use wire::Str;
 use wire::error_code::ErrorCode;
@@ -17,7 +17,7 @@ use wire::types::{LeaderEpoch, Millis, Offset, TopicPartition};
 pub(super) use commit::CommitInFlight;
 
 use super::ids::AppendId;
-use super::{Group, State};
+use super::{Group, State, errors};
 
 /// A committed offset.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -98,6 +98,9 @@ pub(super) struct Offsets {
     pending: BTreeMap<TopicPartition, AppendId>,
     /// Open transactions, by producer id.
     transactional: BTreeMap<i64, BTreeMap<TopicPartition, Transactional>>,
+    /// Partitions without a committed offset whose last commit was told as failed, and may be in the log for all that: it
+    /// would be there after a load. What removes offsets buries these, too.
+    uncertain: BTreeSet<TopicPartition>,
 }
 
 impl Offsets {
@@ -112,7 +115,7 @@ impl Offsets {
             });
             (producer, offsets.collect())
         });
-        Self { committed, pending: BTreeMap::new(), transactional: transactional.collect() }
+        Self { committed, transactional: transactional.collect(), ..Self::default() }
     }
 
     /// Whether nothing is committed, being committed, or part of an open transaction.
@@ -121,10 +124,25 @@ impl Offsets {
     }
 
     fn put(&mut self, partition: TopicPartition, committed: Committed) {
+        // From now on a tombstone is written for this one, which lies behind the other.
+        self.uncertain.remove(&partition);
         let is_older = |it: &Committed| it.batch_offset > committed.batch_offset;
         if !self.committed.get(&partition).is_some_and(is_older) {
             self.committed.insert(partition, committed);
         }
+    }
+
+    /// A commit of the partition has failed with this error.
+    fn failed(&mut self, partition: &TopicPartition, error: ErrorCode) {
+        if errors::may_be_stored(error) && !self.committed.contains_key(partition) {
+            self.uncertain.insert(partition.clone());
+        }
+    }
+
+    /// Whether the last commit of the partition failed, and may be there after a load.
+    #[cfg(test)]
+    pub(super) fn is_uncertain(&self, partition: &TopicPartition) -> bool {
+        self.uncertain.contains(partition)
     }
 
     fn is_unstable(&self, partition: &TopicPartition) -> bool {

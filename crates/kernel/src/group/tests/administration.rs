@@ -100,6 +100,46 @@ fn offsets_of_a_live_group_of_another_type_are_not_deleted() {
     assert_eq!(delete_offsets(&mut bench, &[("u", 0)]), Err(69));
 }
 
+/// A commit of t-0 for nobody in particular that is in the log, and was told as failed.
+fn commit_and_fail(bench: &mut Bench, offset: i64) {
+    bench.holds_appends = true;
+    let request = bench.commit(commit_of("", -1, &[("t", 0, offset)]));
+    bench.end_append(ErrorCode::RequestTimedOut);
+    bench.holds_appends = false;
+    assert_eq!((bench.codes(request), bench.offset("t", 0)), (vec![7], -1));
+}
+
+#[test]
+fn a_failed_commit_that_is_in_the_log_does_not_come_back_after_a_deletion() {
+    let gone: [fn(&mut Bench); 4] = [
+        |bench| assert_eq!(delete(bench), 0),
+        |bench| assert_eq!(delete_offsets(bench, &[("t", 0)]), Ok(vec![0])),
+        |bench| drop(bench.step(Event::PartitionsDeleted(Arc::new([tp("t", 0)].into())))),
+        // Nothing is left of the group but that.
+        |bench| drop(bench.step(Event::ExpireOffsets)),
+    ];
+    for (delete, what) in gone.into_iter().zip(["group", "offset", "topic", "expiry"]) {
+        let mut bench = bench();
+        commit_and_fail(&mut bench, 5);
+        assert_eq!(bench.reloaded().len(), 1, "a load finds it");
+        delete(&mut bench);
+        assert!(bench.is_forgotten, "{what}");
+        assert_eq!(bench.reloaded(), [], "{what}");
+    }
+}
+
+#[test]
+fn a_failed_commit_is_buried_once_and_not_after_a_later_one_has_taken_its_place() {
+    let mut bench = bench();
+    commit_and_fail(&mut bench, 5);
+    bench.commit_one("", None, -1, 6);
+    assert!(!bench.group.offsets.is_uncertain(&tp("t", 0)));
+    bench.commit(commit_of("", -1, &[("u", 0, 1)]));
+    assert_eq!(delete_offsets(&mut bench, &[("t", 0)]), Ok(vec![0]));
+    assert_eq!(delete_offsets(&mut bench, &[("t", 0)]), Ok(vec![0]));
+    assert_eq!(tombstones(&bench), 1);
+}
+
 #[test]
 fn an_empty_group_whose_last_offset_is_deleted_ends() {
     let mut bench = bench();

@@ -23,12 +23,13 @@ fn a_session_timeout_outside_the_bounds_is_refused_first() {
 // KAFKA-6005
 #[test]
 fn a_first_member_without_protocol_type_or_protocols_is_inconsistent() {
-    let mut bench = Bench::new();
-    let request = bench.join(JoinRequest { protocol_type: Str::EMPTY, ..joining("a") });
-    assert_eq!(code(&bench, request), 23);
-    let request = bench.join(JoinRequest { protocols: Vec::new(), ..joining("a") });
-    assert_eq!(code(&bench, request), 23);
-    assert_eq!(bench.joined(request).member_id, "");
+    let typeless = JoinRequest { protocol_type: Str::EMPTY, ..joining("a") };
+    for join in [typeless, JoinRequest { protocols: Vec::new(), ..joining("a") }] {
+        let mut bench = Bench::new();
+        let request = bench.join(join);
+        assert_eq!((code(&bench, request), bench.joined(request).member_id.as_str()), (23, ""));
+        assert!(bench.is_forgotten, "the group that was made for it is gone again");
+    }
 }
 
 #[test]
@@ -58,9 +59,31 @@ fn a_new_member_that_can_is_told_its_id_first_and_is_no_member_until_it_comes_ba
 fn an_id_that_was_given_out_and_not_used_is_forgotten_after_its_session() {
     let mut bench = Bench::new();
     bench.join(JoinRequest { requires_known_member_id: true, ..joining("a") });
-    bench.wait(i64::from(SESSION_MS));
-    let request = bench.join(rejoining("a"));
-    assert_eq!(code(&bench, request), 25);
+    bench.wait(i64::from(SESSION_MS) - 1);
+    assert!(!bench.is_forgotten);
+    bench.wait(1);
+    // Whoever comes with it then is told so for a group that does not exist.
+    assert!(bench.is_forgotten);
+}
+
+#[test]
+fn a_group_that_nothing_has_come_of_ends_with_the_last_id_that_was_given_out() {
+    let give_out = |bench: &mut Bench, id: &str| {
+        bench.join(JoinRequest { requires_known_member_id: true, ..joining(id) });
+    };
+    let mut bench = Bench::new();
+    give_out(&mut bench, "a");
+    give_out(&mut bench, "b");
+    assert_eq!(bench.leave("a", None), 0);
+    assert!(!bench.is_forgotten);
+    assert_eq!(bench.leave("b", None), 0);
+    assert!(bench.is_forgotten && bench.log.is_empty());
+    // Offsets keep it.
+    let mut bench = Bench::new();
+    bench.commit_one("", None, -1, 5);
+    give_out(&mut bench, "a");
+    assert_eq!(bench.leave("a", None), 0);
+    assert!(!bench.is_forgotten);
 }
 
 // KAFKA-7909
@@ -159,6 +182,8 @@ fn joining_again_unchanged_between_join_and_sync_gives_the_generation_and_the_le
 #[test]
 fn an_unknown_member_is_told_so_in_every_state() {
     let mut bench = Bench::new();
+    // Its offset keeps the group, although nobody is in it.
+    bench.commit_one("", None, -1, 5);
     let x = bench.join(rejoining("x"));
     assert_eq!(code(&bench, x), 25);
     bench.stable(&["a"]);

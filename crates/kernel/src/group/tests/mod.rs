@@ -129,11 +129,13 @@ impl Bench {
         base
     }
 
-    /// The oldest append that is held back ends. One that fails is not in the log any more.
+    /// The oldest append that is held back ends. One that fails is not in the log any more, unless its error says that
+    /// only others have not got it.
     fn end_append(&mut self, error: ErrorCode) -> Vec<Command> {
         let (append, base) = self.held.remove(0);
         let outcome = if error.is_error() { Err(error) } else { Ok(base) };
-        if outcome.is_err() {
+        let is_kept = matches!(error, ErrorCode::RequestTimedOut | ErrorCode::NotEnoughReplicasAfterAppend);
+        if outcome.is_err() && !is_kept {
             self.log.retain(|(at, _)| *at != base);
         }
         self.step(Event::Appended { append, outcome })
@@ -315,6 +317,7 @@ fn joining(fresh: &str) -> JoinRequest {
         protocol_type: Str::from(CONSUMER),
         protocols: vec![protocol("range", &subscription(&["t"]))],
         requires_known_member_id: false,
+        may_be_given_id: true,
         supports_skipping_assignment: false,
     }
 }

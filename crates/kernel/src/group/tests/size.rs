@@ -61,7 +61,24 @@ fn no_more_member_ids_are_on_their_way_than_the_limit() {
     assert_eq!(ask("one too many".to_owned()), 15);
     assert_eq!(bench.group.pending_members.len(), join::MAX_PENDING_MEMBERS);
     bench.wait(i64::from(SESSION_MS));
-    assert!(bench.group.pending_members.is_empty());
-    bench.join(joining("a"));
-    assert_eq!(bench.group.len(), 1);
+    assert!(bench.group.pending_members.is_empty() && bench.is_forgotten);
+}
+
+#[test]
+fn a_broker_that_has_no_room_for_another_id_gives_out_none_but_takes_those_that_come_back() {
+    let ask = |id: &str, may_be_given_id| JoinRequest {
+        requires_known_member_id: true,
+        may_be_given_id,
+        ..joining(id)
+    };
+    let mut bench = Bench::new();
+    bench.join(ask("a", true));
+    let request = bench.join(ask("b", false));
+    assert_eq!((bench.joined(request).error.code(), bench.joined(request).member_id.as_str()), (15, ""));
+    let request = bench.join(JoinRequest { may_be_given_id: false, ..rejoining("a") });
+    bench.wait(3_000);
+    assert_eq!(bench.joined(request).error.code(), 0);
+    let mut bench = Bench::new();
+    bench.join(ask("c", false));
+    assert!(bench.is_forgotten, "nor is there a group of it");
 }

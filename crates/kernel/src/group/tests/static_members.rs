@@ -232,3 +232,14 @@ fn a_replacement_that_fails_while_a_later_record_tells_of_it_makes_a_rebalance()
     assert_eq!(bench.heartbeat("M2", Some("i2"), 1), 27);
     assert_eq!(bench.heartbeat("L1", Some("i1"), 1), 27);
 }
+
+#[test]
+fn a_fresh_id_that_is_taken_is_refused_and_changes_nothing() {
+    let mut bench = stable();
+    let before = bench.group.clone();
+    for taken in ["L1", "M1"] {
+        let request = bench.join(instance("i1", taken));
+        assert_eq!((bench.joined(request).error.code(), bench.joined(request).member_id.as_str()), (25, ""));
+    }
+    assert_eq!(bench.group, before);
+}

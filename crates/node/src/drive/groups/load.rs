@@ -19,11 +19,16 @@ use wire::types::{Offset, TopicPartition};
 
 use super::is_inactive;
 use super::registry::{Groups, Load, NotServed};
-use super::slot::Slot;
+use super::slot::{Home, Slot};
 use crate::broker::Broker;
 
 /// How often the progress of a long load is told, in milliseconds.
 const TELL_INTERVAL_MS: i64 = 5_000;
+
+/// The pause after which a load is done again whose disk has failed, in milliseconds; it doubles each time.
+const FIRST_RETRY_PAUSE_MS: i64 = 1_000;
+/// The longest such pause, in milliseconds.
+const MOST_RETRY_PAUSE_MS: i64 = 60_000;
 
 /// The partitions that are to be loaded.
 #[derive(Default)]
@@ -57,6 +62,17 @@ impl Loads {
     }
 }
 
+/// Whoever loads. A panic ends that one; the next partition that is to be loaded makes another one begin.
+struct Loading<'a>(&'a Loads);
+
+impl Drop for Loading<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.lock().busy = false;
+        }
+    }
+}
+
 /// Why a partition is not loaded.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
@@ -75,11 +91,26 @@ enum Failure {
     Record(Offset, LoadError),
 }
 
+impl Failure {
+    /// Whether another try may do better: it is the system that has failed, not what lies on the disk, nor the directory,
+    /// which is offline from then on.
+    fn is_passing(&self) -> bool {
+        matches!(self, Self::Io(_))
+    }
+}
+
+/// How long to wait after so many failures and another one.
+fn retry_pause_ms(failures: u32) -> i64 {
+    let doubled = 1_i64.checked_shl(failures.min(32)).unwrap_or(i64::MAX);
+    FIRST_RETRY_PAUSE_MS.saturating_mul(doubled).min(MOST_RETRY_PAUSE_MS)
+}
+
 /// Loads a partition when those before it are loaded.
 pub(super) fn begin(broker: &Arc<Broker>, load: Load) {
     if broker.groups().loads.add(load) {
         let then = broker.clone();
         broker.run_group_load(move || {
+            let _guard = Loading(&then.groups().loads);
             while let Some(load) = then.groups().loads.next() {
                 read_and_serve(&then, load);
             }
@@ -91,7 +122,9 @@ fn read_and_serve(broker: &Arc<Broker>, load: Load) {
     let name = TopicPartition::new(CONSUMER_OFFSETS, load.index);
     let begin_ms = broker.now().mono_ms;
     let outcome = broker.hosted(&name).ok_or(Failure::NotLed).and_then(|partition| {
-        let mut reader = Reader { broker, load, loader: Loader::default(), records: 0, told_ms: begin_ms };
+        let home = Home { partition: Arc::downgrade(&partition), led_since: load.epoch };
+        let mut reader =
+            Reader { broker, load, home, loader: Loader::default(), records: 0, told_ms: begin_ms };
         reader.read(partition.log())?;
         Ok(reader)
     });
@@ -114,6 +147,20 @@ fn read_and_serve(broker: &Arc<Broker>, load: Load) {
             groups.registry.given_up(load);
             tracing::debug!(partition = %name, "groups are not loaded: the partition was let go");
         }
+        Err(error) if error.is_passing() => {
+            groups.registry.failed(load);
+            let pause_ms = retry_pause_ms(load.failures);
+            tracing::error!(
+                partition = %name, %error, pause_ms,
+                "the groups of this partition cannot be loaded and are not served; it is tried again"
+            );
+            let again_ms = broker.now().mono_ms.saturating_add(pause_ms);
+            broker.timers().add_task(again_ms, move |broker| {
+                if let Some(again) = broker.groups().registry.retried(load) {
+                    begin(broker, again);
+                }
+            });
+        }
         Err(error) => {
             groups.registry.failed(load);
             tracing::error!(
@@ -127,7 +174,7 @@ fn read_and_serve(broker: &Arc<Broker>, load: Load) {
 
 /// The groups are here from now on. Returns how many.
 fn take_over(broker: &Arc<Broker>, reader: Reader<'_>) -> usize {
-    let Reader { load, loader, .. } = reader;
+    let Reader { load, home, loader, .. } = reader;
     let registry = &broker.groups().registry;
     let loaded = loader.finish(&broker.groups().settings, broker.now());
     for (version, records) in &loaded.unknown {
@@ -140,20 +187,20 @@ fn take_over(broker: &Arc<Broker>, reader: Reader<'_>) -> usize {
     }
     let mut groups = Groups::new();
     for (group, commands) in loaded.groups {
-        let slot = Slot::new(group, load.index, load.epoch);
+        let slot = Slot::new(group, load.index, home.clone());
         slot.begin(broker, commands);
         groups.insert(slot.group_id().clone(), slot);
     }
     loop {
         let count = groups.len();
-        let (back, why) = match registry.loaded(load, groups) {
+        let (back, why) = match registry.loaded(load, home.clone(), groups) {
             Ok(()) => return count,
             Err(back) => back,
         };
         groups = back;
         match why {
             NotServed::Overtaken => {
-                groups.values().for_each(|slot| slot.tell(broker, Event::Unload));
+                groups.values().for_each(|slot| slot.unload(broker));
                 return 0;
             }
             NotServed::Deleted(partitions) => {
@@ -171,6 +218,7 @@ fn take_over(broker: &Arc<Broker>, reader: Reader<'_>) -> usize {
 struct Reader<'a> {
     broker: &'a Arc<Broker>,
     load: Load,
+    home: Home,
     loader: Loader,
     records: u64,
     told_ms: i64,
@@ -237,6 +285,19 @@ mod tests {
 
     use super::super::registry::Registry;
     use super::*;
+
+    #[test]
+    fn a_disk_that_fails_is_asked_again_ever_less_often() {
+        let pauses = [0, 1, 2, 5, 6, u32::MAX].map(retry_pause_ms);
+        assert_eq!(pauses, [1_000, 2_000, 4_000, 32_000, 60_000, 60_000]);
+    }
+
+    #[test]
+    fn what_lies_broken_on_the_disk_is_not_read_again() {
+        assert!(Failure::Io(std::io::ErrorKind::OutOfMemory.into()).is_passing());
+        assert!(!Failure::Torn(Offset(5)).is_passing());
+        assert!(!Failure::Record(Offset(5), LoadError::NullKey).is_passing());
+    }
 
     #[test]
     fn of_one_partition_only_the_last_leadership_is_loaded() {

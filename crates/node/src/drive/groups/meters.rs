@@ -103,4 +103,14 @@ mod tests {
         assert_eq!(times.max_and_avg(61_001), (100.0, 100.0));
         assert!(times.max_and_avg(70_000).1.is_nan());
     }
+
+    #[test]
+    fn of_very_many_loads_the_oldest_make_room() {
+        let times = LoadTimes::default();
+        times.add(0, 9_000);
+        (1..MOST_LOADS).for_each(|_| times.add(0, 10));
+        assert!(times.max_and_avg(0).0 > 8_999.0, "there is room for all");
+        times.add(0, 10);
+        assert_eq!(times.max_and_avg(0), (10.0, 10.0));
+    }
 }

@@ -4,12 +4,14 @@
 //! ([`slot`], [`obey`]), and groups come and go with the leadership of their partition ([`elected`], [`resigned`]): they
 //! are read from its log before anybody is served ([`load`]).
 
+mod given_out;
 mod load;
 mod meters;
 mod obey;
 mod offsets_topic;
 mod registry;
 mod slot;
+mod writers;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -28,10 +30,12 @@ use wire::types::{LeaderEpoch, Millis, Now, TopicPartition};
 pub(crate) use self::meters::{Meter, Meters};
 pub(crate) use self::offsets_topic::{Seen, learn, needs_to_learn};
 
+use self::given_out::GivenOut;
 use self::load::Loads;
 use self::offsets_topic::OffsetsTopic;
 use self::registry::{Groups, Registry};
 use self::slot::Slot;
+use self::writers::Writers;
 use crate::broker::{Broker, BrokerState};
 use crate::config::KafkaConfig;
 
@@ -43,6 +47,8 @@ pub(crate) struct GroupCoordinator {
     offsets_topic: OffsetsTopic,
     registry: Registry,
     loads: Loads,
+    writers: Writers,
+    given_out: GivenOut,
     requests: AtomicU64,
     meters: Meters,
 }
@@ -71,6 +77,8 @@ impl GroupCoordinator {
             offsets_topic: OffsetsTopic::new(seen),
             registry: Registry::default(),
             loads: Loads::default(),
+            writers: Writers::default(),
+            given_out: GivenOut::default(),
             requests: AtomicU64::new(0),
             meters: Meters::new(now.mono_ms),
         }
@@ -79,6 +87,11 @@ impl GroupCoordinator {
     /// The meters.
     pub(crate) fn meters(&self) -> &Meters {
         &self.meters
+    }
+
+    /// Whether one more new member may be given an id to come back with.
+    pub(crate) fn may_give_out_id(&self) -> bool {
+        self.given_out.has_room()
     }
 
     /// How many groups there are in each state, and how many offsets they have committed.
@@ -225,9 +238,9 @@ fn is_inactive(broker: &Broker) -> bool {
 
 fn make(broker: &Broker, index: i32, group_id: &Str) -> Result<Arc<Slot>, Ownership> {
     let groups = broker.groups();
-    groups.registry.find_or_make(index, group_id, |led_since| {
+    groups.registry.find_or_make(index, group_id, |home| {
         let group = Group::new(group_id, groups.settings.clone(), broker.now());
-        Slot::new(group, index, led_since)
+        Slot::new(group, index, home)
     })
 }
 
@@ -265,7 +278,7 @@ fn unload(broker: &Arc<Broker>, partition: &TopicPartition, groups: Groups) {
         tracing::info!(%partition, groups = groups.len(), "the groups of a partition are coordinated elsewhere");
     }
     for slot in groups.values() {
-        slot.tell(broker, Event::Unload);
+        slot.unload(broker);
     }
 }
 
@@ -310,16 +323,17 @@ impl std::fmt::Debug for GroupCoordinator {
 mod tests {
     use std::cell::RefCell;
 
+    use super::slot::Home;
     use super::*;
 
-    fn slot(is_dead: bool) -> Arc<Slot> {
+    pub(super) fn slot(is_dead: bool) -> Arc<Slot> {
         let (config, _) = KafkaConfig::without_file(&[]).unwrap();
         let now = Now { mono_ms: 0, wall_ms: 0 };
         let mut group = Group::new(&Str::from("g"), Arc::new(settings(&config)), now);
         if is_dead {
             group.step(now, Event::Unload, &mut Vec::new());
         }
-        Slot::new(group, 0, LeaderEpoch(0))
+        Slot::new(group, 0, Home::default())
     }
 
     /// What is looked at if these are found, one after the other.

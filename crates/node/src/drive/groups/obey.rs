@@ -1,14 +1,14 @@
 //! Does what a group wants: answers, appends to its partition of `__consumer_offsets`, and tells what happened.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use kernel::group::{Answer, AppendId, Batch, Command, Event, Note};
-use kernel::topic_name::CONSUMER_OFFSETS;
 use wire::batch::{BatchBuilder, BatchError};
 use wire::error_code::ErrorCode;
 use wire::types::{Now, Offset};
 
-use super::slot::{Next, Slot};
+use super::slot::{Home, Next, Slot};
 use crate::append::Source;
 use crate::append::replicated::{self, append_replicated};
 use crate::broker::Broker;
@@ -18,20 +18,58 @@ const FIRST_SEQUENCE: i32 = 0;
 
 /// Does all that is wanted. No lock may be held.
 pub(super) fn obey(broker: &Arc<Broker>, slot: &Arc<Slot>) {
+    let _guard = Obeying(slot);
     while let Some(next) = slot.next() {
-        match next {
-            Next::Answer(done, answer) => {
-                count(broker, &answer);
-                if let Some(done) = done {
-                    done(answer);
-                }
-            }
-            Next::Do(Command::Append { append, batch }) => write(broker, slot, append, &batch),
-            Next::Do(Command::AppendTombstones(batch)) => bury(broker, slot, &batch),
-            Next::Do(Command::Forget) => broker.groups().registry.forget(slot),
-            Next::Do(Command::Note(note)) => tell(broker, slot, &note),
-            Next::Do(Command::Answer { .. }) => {}
+        act(broker, slot, next);
+    }
+}
+
+/// Gives answers that wait for nothing. No lock may be held.
+pub(super) fn answer(broker: &Arc<Broker>, slot: &Arc<Slot>, answers: VecDeque<Command>) {
+    let mut left = Answering { slot, answers };
+    while let Some(command) = left.answers.pop_front() {
+        act(broker, slot, slot.ready(command));
+    }
+}
+
+/// Answers that are to be given. A panic ends the one that is given, not the others.
+struct Answering<'a> {
+    slot: &'a Slot,
+    answers: VecDeque<Command>,
+}
+
+impl Drop for Answering<'_> {
+    fn drop(&mut self) {
+        if !self.answers.is_empty() {
+            self.slot.put_back(std::mem::take(&mut self.answers));
         }
+    }
+}
+
+/// Whoever does what a group wants. A panic ends that one, not the group.
+struct Obeying<'a>(&'a Slot);
+
+impl Drop for Obeying<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.is_left();
+        }
+    }
+}
+
+fn act(broker: &Arc<Broker>, slot: &Arc<Slot>, next: Next) {
+    match next {
+        Next::Answer(done, answer) => {
+            count(broker, &answer);
+            if let Some(done) = done {
+                done(answer);
+            }
+        }
+        Next::Do(Command::Append { append, batch }) => write(broker, slot, append, &batch),
+        Next::Do(Command::AppendTombstones(batch)) => bury(broker, slot, &batch),
+        Next::Do(Command::Forget) => broker.groups().registry.forget(slot),
+        Next::Do(Command::Note(note)) => tell(broker, slot, &note),
+        Next::Do(Command::Answer { .. }) => {}
     }
 }
 
@@ -62,8 +100,9 @@ fn hand_in(
     timeout_ms: i64,
     done: impl FnOnce(&Arc<Broker>, Result<Offset, ErrorCode>) + Send + 'static,
 ) {
-    // Whatever is wrong with the partition, the group is served elsewhere by now, or will be.
-    let Ok(partition) = broker.partition(CONSUMER_OFFSETS, slot.index()) else {
+    let Home { partition, led_since } = slot.home();
+    // It was deleted. Another one of its name has groups of its own.
+    let Some(partition) = partition.upgrade() else {
         return done(broker, Err(ErrorCode::NotLeaderOrFollower));
     };
     let records = match encode(broker, batch) {
@@ -73,7 +112,7 @@ fn hand_in(
             return done(broker, Err(ErrorCode::UnknownServerError));
         }
     };
-    let source = Source::Coordinator(slot.led_since());
+    let source = Source::Coordinator(*led_since);
     let request = replicated::Request { records, acks_all, timeout_ms, source };
     append_replicated(broker, &partition, request, done);
 }
@@ -92,7 +131,8 @@ fn encode(broker: &Broker, batch: &Batch) -> Result<wire::batch::Batch, BatchErr
 fn tell(broker: &Broker, slot: &Slot, note: &Note) {
     let group = slot.group_id();
     match note {
-        Note::AppendFailed { .. } => tracing::warn!("group {group}: {note}"),
+        // Below min.insync.replicas that is every commit of every member; who waits is told.
+        Note::AppendFailed { .. } => tracing::debug!("group {group}: {note}"),
         Note::Dead { .. } => tracing::debug!("group {group} {note}"),
         _ => tracing::info!("group {group}: {note}"),
     }

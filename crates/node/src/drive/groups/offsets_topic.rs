@@ -166,7 +166,9 @@ fn seen_in(image: &MetadataImage, answer: Result<Response, StoreError>) -> Optio
 
 #[cfg(test)]
 mod tests {
+    use kernel::metadata_image::PartitionImage;
     use metadata::znode::topic::PartitionAssignment;
+    use wire::types::{BrokerId, ControllerEpoch, LeaderEpoch};
 
     use super::*;
 
@@ -184,6 +186,25 @@ mod tests {
         let assignment = TopicAssignment { topic_id: Some(ID), partitions };
         assert_eq!(Seen::of(&assignment), Some(seen(ID, 4)));
         assert_eq!(Seen::of(&TopicAssignment::default()), None);
+    }
+
+    #[test]
+    fn a_picture_that_lacks_a_partition_tells_no_number() {
+        let led = PartitionImage {
+            leader: BrokerId(0),
+            leader_epoch: LeaderEpoch(0),
+            partition_epoch: 0,
+            controller_epoch: ControllerEpoch(1),
+            replicas: vec![BrokerId(0)],
+            isr: vec![BrokerId(0)],
+            offline: Vec::new(),
+        };
+        let shown = |indexes: &[i32]| {
+            let partitions = indexes.iter().map(|index| (*index, led.clone())).collect();
+            Seen::shown(&TopicImage { name: TopicName::from(CONSUMER_OFFSETS), id: ID, partitions })
+        };
+        assert_eq!(shown(&[0, 1, 2]), Some(seen(ID, 3)));
+        assert_eq!((shown(&[0, 2]), shown(&[1]), shown(&[])), (None, None, None));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use kernel::group::gate::Ownership;
 use wire::Str;
 use wire::types::{LeaderEpoch, TopicPartition};
 
-use super::slot::Slot;
+use super::slot::{Home, Slot};
 
 /// All partitions whose log is here and that were heard of.
 #[derive(Default)]
@@ -32,6 +32,8 @@ pub(super) struct Load {
     pub(super) index: i32,
     /// The leader epoch in which it was begun.
     pub(super) epoch: LeaderEpoch,
+    /// How often it has failed before.
+    pub(super) failures: u32,
     number: u64,
 }
 
@@ -48,6 +50,8 @@ pub(super) enum NotServed {
 struct Place {
     epoch: LeaderEpoch,
     standing: Standing,
+    /// Where the records of its groups lie, as long as this broker is the coordinator.
+    home: Home,
     groups: Groups,
     /// What was deleted since the load began: there is nobody yet whom it could be told.
     deleted: BTreeSet<TopicPartition>,
@@ -62,10 +66,10 @@ enum Standing {
     Elsewhere,
     /// The records are being read.
     Loading(Load),
-    /// The records cannot be read.
-    Failed,
-    /// This broker is the coordinator, since this epoch.
-    Owned(LeaderEpoch),
+    /// The records cannot be read, or could not be the last time.
+    Failed(Load),
+    /// This broker is the coordinator.
+    Owned,
 }
 
 impl Standing {
@@ -73,8 +77,8 @@ impl Standing {
         match self {
             Self::Elsewhere => Ownership::Elsewhere,
             // A partition that cannot be read wholly is not served: what is missing would be taken for never committed.
-            Self::Loading(_) | Self::Failed => Ownership::Loading,
-            Self::Owned(_) => Ownership::Owned,
+            Self::Loading(_) | Self::Failed(_) => Ownership::Loading,
+            Self::Owned => Ownership::Owned,
         }
     }
 }
@@ -87,7 +91,7 @@ impl Registry {
         (place.standing.ownership(), place.groups.get(group_id).cloned())
     }
 
-    /// The group, made by `make` with the epoch of the partition's load if it is not there.
+    /// The group, made by `make` for where its records will lie if it is not there.
     ///
     /// # Errors
     /// What this broker is for the partition, if it is not the coordinator.
@@ -95,15 +99,17 @@ impl Registry {
         &self,
         index: i32,
         group_id: &str,
-        make: impl FnOnce(LeaderEpoch) -> Arc<Slot>,
+        make: impl FnOnce(Home) -> Arc<Slot>,
     ) -> Result<Arc<Slot>, Ownership> {
         let mut places = self.write();
         let place = places.all.get_mut(&index).ok_or(Ownership::Elsewhere)?;
-        let Standing::Owned(led_since) = place.standing else { return Err(place.standing.ownership()) };
+        if place.standing != Standing::Owned {
+            return Err(place.standing.ownership());
+        }
         if let Some(slot) = place.groups.get(group_id) {
             return Ok(slot.clone());
         }
-        let slot = make(led_since);
+        let slot = make(place.home.clone());
         place.groups.insert(slot.group_id().clone(), slot.clone());
         Ok(slot)
     }
@@ -125,6 +131,7 @@ impl Registry {
         let place = all.entry(index).or_insert(Place {
             epoch,
             standing: Standing::Elsewhere,
+            home: Home::default(),
             groups: Groups::new(),
             deleted: BTreeSet::new(),
         });
@@ -132,11 +139,11 @@ impl Registry {
             return None;
         }
         place.epoch = epoch;
-        if matches!(place.standing, Standing::Loading(_) | Standing::Owned(_)) {
+        if matches!(place.standing, Standing::Loading(_) | Standing::Owned) {
             return None;
         }
         *loads = loads.wrapping_add(1);
-        let load = Load { index, epoch, number: *loads };
+        let load = Load { index, epoch, failures: 0, number: *loads };
         place.standing = Standing::Loading(load);
         Some(load)
     }
@@ -165,17 +172,18 @@ impl Registry {
         self.read().all.get(&load.index).is_some_and(|place| place.standing == Standing::Loading(load))
     }
 
-    /// The partition is loaded; it is served from now on.
+    /// The partition is loaded; it is served from now on, and what its groups write goes `home`.
     ///
     /// # Errors
     /// The groups, and why they are not served.
-    pub(super) fn loaded(&self, load: Load, groups: Groups) -> Result<(), (Groups, NotServed)> {
+    pub(super) fn loaded(&self, load: Load, home: Home, groups: Groups) -> Result<(), (Groups, NotServed)> {
         let mut places = self.write();
         let Some(place) = places.waiting_for(load) else { return Err((groups, NotServed::Overtaken)) };
         if !place.deleted.is_empty() {
             return Err((groups, NotServed::Deleted(std::mem::take(&mut place.deleted))));
         }
-        place.standing = Standing::Owned(load.epoch);
+        place.standing = Standing::Owned;
+        place.home = home;
         place.groups = groups;
         Ok(())
     }
@@ -183,8 +191,19 @@ impl Registry {
     /// The partition cannot be loaded.
     pub(super) fn failed(&self, load: Load) {
         if let Some(place) = self.write().waiting_for(load) {
-            place.standing = Standing::Failed;
+            place.standing = Standing::Failed(load);
         }
+    }
+
+    /// A load that has failed is done again, if it is still the last one.
+    pub(super) fn retried(&self, load: Load) -> Option<Load> {
+        let mut places = self.write();
+        let Places { all, loads } = &mut *places;
+        let place = all.get_mut(&load.index).filter(|place| place.standing == Standing::Failed(load))?;
+        *loads = loads.wrapping_add(1);
+        let again = Load { failures: load.failures.saturating_add(1), number: *loads, ..load };
+        place.standing = Standing::Loading(again);
+        Some(again)
     }
 
     /// The partition is not loaded, since this broker cannot lead it.
@@ -209,9 +228,9 @@ impl Registry {
         self.read().slots()
     }
 
-    /// Whether a partition is being loaded, or could not be.
+    /// Whether a partition is being loaded. Those that could not be do not count: nobody knows when they will be.
     pub(super) fn is_any_loading(&self) -> bool {
-        self.read().all.values().any(|place| place.standing.ownership() == Ownership::Loading)
+        self.read().all.values().any(|place| matches!(place.standing, Standing::Loading(_)))
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Places> {
@@ -238,6 +257,7 @@ impl Place {
     /// Another broker is the coordinator. Returns the groups that are to end.
     fn let_go(&mut self) -> Groups {
         self.standing = Standing::Elsewhere;
+        self.home = Home::default();
         self.deleted.clear();
         std::mem::take(&mut self.groups)
     }
@@ -262,7 +282,7 @@ mod tests {
     }
 
     fn end(registry: &Registry, load: Load) -> Result<(), NotServed> {
-        registry.loaded(load, Groups::new()).map_err(|(_, why)| why)
+        registry.loaded(load, Home::default(), Groups::new()).map_err(|(_, why)| why)
     }
 
     fn loaded(registry: &Registry, n: i32) {
@@ -347,9 +367,26 @@ mod tests {
         let registry = Registry::default();
         registry.failed(load(&registry, 1));
         assert_eq!(owned(&registry), Ownership::Loading);
-        assert!(registry.is_any_loading());
+        assert!(!registry.is_any_loading(), "others are listed without it");
         loaded(&registry, 2);
-        assert!(!registry.is_any_loading());
+        assert_eq!(owned(&registry), Ownership::Owned);
+    }
+
+    #[test]
+    fn a_load_that_has_failed_is_done_again_unless_something_else_was_heard_since() {
+        let registry = Registry::default();
+        let first = load(&registry, 1);
+        assert_eq!(registry.retried(first), None, "it has not ended");
+        registry.failed(first);
+        let gone = BTreeSet::from([TopicPartition::new("t", 0)]);
+        registry.partitions_deleted(&gone);
+        let second = registry.retried(first).unwrap();
+        assert_eq!((second.epoch, second.failures), (epoch(1), 1));
+        assert_eq!(registry.retried(first), None, "only once");
+        assert_eq!(end(&registry, second), Err(NotServed::Deleted(gone)));
+        registry.failed(second);
+        let third = load(&registry, 2);
+        assert_eq!((registry.retried(second), third.failures), (None, 0));
     }
 
     #[test]

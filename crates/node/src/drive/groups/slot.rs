@@ -1,29 +1,40 @@
 //! One group at the edge: its machine, those who wait for its answers, and what it wants done.
 //!
-//! The machine is stepped under a lock; what it wants is done outside, one thing after the other and in its order, by
-//! whoever finds nobody doing it. So a tombstone never overtakes the record that it is to bury, and the end of an append
-//! may come from within the append.
+//! The machine is stepped under a lock; what it wants is done outside. What a step wants written is done one thing after
+//! the other and in its order, together with what the step wants else, by whoever finds nobody doing it: so a tombstone
+//! never overtakes the record that it is to bury, no answer overtakes what it tells of, and the end of an append may come
+//! from within the append. A step that wants nothing but answers does not wait for that: a disk that stalls in an append
+//! keeps no heartbeat waiting (KAFKA-13134).
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use kernel::group::{Answer, Command, Event, Group, RequestId};
 use wire::Str;
 use wire::types::{LeaderEpoch, Now};
 
-use super::obey;
+use super::{obey, writers};
 use crate::broker::Broker;
+use crate::partition::Partition;
 
 /// Takes the answer to one request.
 pub(super) type Responder = Box<dyn FnOnce(Answer) + Send>;
+
+/// Where the records of a group lie: in this log, which need not be that of the next partition of its name.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Home {
+    /// The partition whose log was loaded. It may be gone.
+    pub(super) partition: Weak<Partition>,
+    /// The epoch in which it was loaded.
+    pub(super) led_since: LeaderEpoch,
+}
 
 /// A group of a partition that this broker leads.
 pub(super) struct Slot {
     group_id: Str,
     /// Its partition of `__consumer_offsets`.
     index: i32,
-    /// The epoch in which that partition was loaded.
-    led_since: LeaderEpoch,
+    home: Home,
     state: Mutex<State>,
 }
 
@@ -43,12 +54,12 @@ pub(super) enum Next {
 }
 
 impl Slot {
-    /// A group of the partition `index`, loaded or made in a leadership that has lasted since `led_since`.
-    pub(super) fn new(group: Group, index: i32, led_since: LeaderEpoch) -> Arc<Self> {
+    /// A group of the partition `index`, whose records lie in `home`.
+    pub(super) fn new(group: Group, index: i32, home: Home) -> Arc<Self> {
         Arc::new(Self {
             group_id: group.group_id().clone(),
             index,
-            led_since,
+            home,
             state: Mutex::new(State {
                 group,
                 waiting: BTreeMap::new(),
@@ -67,8 +78,8 @@ impl Slot {
         self.index
     }
 
-    pub(super) fn led_since(&self) -> LeaderEpoch {
-        self.led_since
+    pub(super) fn home(&self) -> &Home {
+        &self.home
     }
 
     /// Looks at the group.
@@ -95,6 +106,15 @@ impl Slot {
         self.change(broker, |state, now, wanted| state.group.step(now, event, wanted));
     }
 
+    /// The group is not in the registry any more, and ends here. Whoever waits is told so at once, even if something is
+    /// being written.
+    pub(super) fn unload(self: &Arc<Self>, broker: &Arc<Broker>) {
+        self.change(broker, |state, now, wanted| {
+            state.group.step(now, Event::Unload, wanted);
+            wanted.retain(|command| *command != Command::Forget);
+        });
+    }
+
     /// The group was loaded and wants this done first.
     pub(super) fn begin(self: &Arc<Self>, broker: &Arc<Broker>, commands: Vec<Command>) {
         self.change(broker, |_, _, wanted| wanted.extend(commands));
@@ -102,15 +122,22 @@ impl Slot {
 
     /// The next thing to do; none, and nobody is doing anything any more.
     pub(super) fn next(&self) -> Option<Next> {
-        let mut state = self.lock();
-        let Some(command) = state.wanted.pop_front() else {
-            state.is_obeying = false;
-            return None;
-        };
-        Some(match command {
-            Command::Answer { request, answer } => Next::Answer(state.waiting.remove(&request), answer),
-            command => Next::Do(command),
-        })
+        self.lock().next()
+    }
+
+    /// Who waits for the answer, if `command` is one.
+    pub(super) fn ready(&self, command: Command) -> Next {
+        self.lock().ready(command)
+    }
+
+    /// Nobody does what is wanted any more, though something may be left: the next change goes on with it.
+    pub(super) fn is_left(&self) {
+        self.lock().is_obeying = false;
+    }
+
+    /// These answers were not given: they come with what is wanted next.
+    pub(super) fn put_back(&self, answers: VecDeque<Command>) {
+        self.lock().wanted.extend(answers);
     }
 
     fn change(
@@ -118,59 +145,44 @@ impl Slot {
         broker: &Arc<Broker>,
         change: impl FnOnce(&mut State, Now, &mut Vec<Command>),
     ) {
-        let begins = {
-            let mut state = self.lock();
-            let mut wanted = Vec::new();
-            change(&mut state, broker.now(), &mut wanted);
-            state.wanted.extend(wanted);
-            self.arm(broker, &mut state);
-            state.begins_to_obey()
-        };
-        if begins {
-            obey::obey(broker, self);
+        let (todo, timer) = self.lock().change(broker, change);
+        self.arm(broker, timer);
+        match todo {
+            Todo::Now(answers) => obey::answer(broker, self, answers),
+            Todo::InTurn => obey::obey(broker, self),
+            Todo::Nothing => {}
         }
     }
 
     /// Time has come for the timer of this number, unless another has taken its place.
-    fn due(self: &Arc<Self>, broker: &Arc<Broker>, timer: u64) {
-        let (begins, writes) = {
+    fn due(self: &Arc<Self>, broker: &Arc<Broker>, number: u64) {
+        let (todo, timer) = {
             let mut state = self.lock();
-            if state.timer.is_none_or(|(_, current)| current != timer) {
+            if state.timer.is_none_or(|(_, current)| current != number) {
                 return;
             }
             state.timer = None;
-            let mut wanted = Vec::new();
-            state.group.step(broker.now(), Event::Tick, &mut wanted);
-            state.wanted.extend(wanted);
-            self.arm(broker, &mut state);
-            let writes = |it: &Command| matches!(it, Command::Append { .. } | Command::AppendTombstones(_));
-            (state.begins_to_obey(), state.wanted.iter().any(writes))
+            state.change(broker, |state, now, wanted| state.group.step(now, Event::Tick, wanted))
         };
-        if begins && writes {
+        self.arm(broker, timer);
+        match todo {
+            Todo::Now(answers) => obey::answer(broker, self, answers),
             // The thread that keeps the time must not wait for a disk.
-            let (slot, then) = (self.clone(), broker.clone());
-            broker.run_job(move || obey::obey(&then, &slot));
-        } else if begins {
-            obey::obey(broker, self);
+            Todo::InTurn => writers::hand_over(broker, self),
+            Todo::Nothing => {}
         }
     }
 
-    /// Sees to it that the group is woken in time. A timer that comes too early looks again, so that a heartbeat need
-    /// not move it.
-    fn arm(self: &Arc<Self>, broker: &Broker, state: &mut State) {
-        let due_ms = state.group.deadline();
-        if let (Some((armed_ms, _)), Some(due_ms)) = (state.timer, due_ms)
-            && armed_ms <= due_ms
-        {
-            return;
+    /// Sees to it that the group is woken in time. Who changes it next may do so first: then a timer is left behind that
+    /// wakes nobody.
+    fn arm(self: &Arc<Self>, broker: &Broker, change: TimerChange) {
+        let TimerChange { old, new } = change;
+        if let Some((at_ms, number)) = old {
+            broker.timers().remove_task(at_ms, number);
         }
-        if let Some((armed_ms, timer)) = state.timer.take() {
-            broker.timers().remove_task(armed_ms, timer);
-        }
-        if let Some(due_ms) = due_ms {
-            let (slot, timer) = (self.clone(), broker.timers().next_id());
-            broker.timers().add_numbered_task(due_ms, timer, move |broker| slot.due(broker, timer));
-            state.timer = Some((due_ms, timer));
+        if let Some((at_ms, number)) = new {
+            let slot = self.clone();
+            broker.timers().add_numbered_task(at_ms, number, move |broker| slot.due(broker, number));
         }
     }
 
@@ -179,20 +191,95 @@ impl Slot {
     }
 }
 
+/// What whoever has changed a group is to do, with no lock held.
+#[derive(Debug, PartialEq, Eq)]
+enum Todo {
+    Nothing,
+    /// These answers and notes.
+    Now(VecDeque<Command>),
+    /// All that is wanted in turn.
+    InTurn,
+}
+
+/// Timers, each with its time in milliseconds on the monotonic clock and its number.
+struct TimerChange {
+    /// The one that is not needed any more.
+    old: Option<(i64, u64)>,
+    /// The one that is.
+    new: Option<(i64, u64)>,
+}
+
 impl State {
+    fn change(
+        &mut self,
+        broker: &Broker,
+        change: impl FnOnce(&mut Self, Now, &mut Vec<Command>),
+    ) -> (Todo, TimerChange) {
+        let (mut wanted, given_out) = (Vec::new(), self.group.given_out_ids());
+        change(self, broker.now(), &mut wanted);
+        broker.groups().given_out.changed(given_out, self.group.given_out_ids());
+        (self.sort(wanted), self.set_timer(broker))
+    }
+
+    fn next(&mut self) -> Option<Next> {
+        let Some(command) = self.wanted.pop_front() else {
+            self.is_obeying = false;
+            return None;
+        };
+        Some(self.ready(command))
+    }
+
+    fn ready(&mut self, command: Command) -> Next {
+        match command {
+            Command::Answer { request, answer } => Next::Answer(self.waiting.remove(&request), answer),
+            command => Next::Do(command),
+        }
+    }
+
+    /// Puts what a step wants where it belongs.
+    fn sort(&mut self, wanted: Vec<Command>) -> Todo {
+        let is_quick = |it: &Command| matches!(it, Command::Answer { .. } | Command::Note(_));
+        match wanted.iter().all(is_quick) {
+            // Somebody may have left what he was doing.
+            true if self.begins_to_obey() => self.wanted.extend(wanted),
+            true if wanted.is_empty() => return Todo::Nothing,
+            true => return Todo::Now(wanted.into()),
+            false => {
+                self.wanted.extend(wanted);
+                if !self.begins_to_obey() {
+                    return Todo::Nothing;
+                }
+            }
+        }
+        Todo::InTurn
+    }
+
     /// Whether the caller is to do what is wanted.
     fn begins_to_obey(&mut self) -> bool {
         !self.wanted.is_empty() && !std::mem::replace(&mut self.is_obeying, true)
+    }
+
+    /// The timer that the group needs now. One that comes too early looks again, so that a heartbeat need not move it.
+    fn set_timer(&mut self, broker: &Broker) -> TimerChange {
+        let due_ms = self.group.deadline();
+        if let (Some((armed_ms, _)), Some(due_ms)) = (self.timer, due_ms)
+            && armed_ms <= due_ms
+        {
+            return TimerChange { old: None, new: None };
+        }
+        let old = self.timer.take();
+        self.timer = due_ms.map(|due_ms| (due_ms, broker.timers().next_id()));
+        TimerChange { old, new: self.timer }
     }
 }
 
 impl std::fmt::Debug for Slot {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { group_id, index, led_since, .. } = self;
+        let Self { group_id, index, home, .. } = self;
         f.debug_struct("Slot")
             .field("group_id", group_id)
             .field("index", index)
-            .field("led_since", led_since)
+            .field("led_since", &home.led_since)
             .finish_non_exhaustive()
     }
 }
