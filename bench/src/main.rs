@@ -1,4 +1,4 @@
-//! Blumfeld and a real Kafka, measured in turn on the same machine: `cargo xtask bench [--quick]`.
+//! Blumfeld and a real Kafka, measured in turn on the same machine: `cargo xtask bench [--quick] [--rounds N]`.
 //!
 //! Absolute figures of one machine drift by a factor of two, so what counts are ratios of medians over
 //! alternating runs. Load comes from requests that were encoded once and are sent again over raw sockets, so
@@ -20,7 +20,7 @@ mod throughput;
 
 use std::process::ExitCode;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use interop::broker::Kind;
 
 use crate::contender::Contender;
@@ -74,9 +74,12 @@ fn run() -> Result<()> {
     let mut effort = FULL;
     let mut only: Vec<Part> = Vec::new();
     let mut kinds = vec![Kind::Kafka, Kind::Blumfeld];
-    for argument in std::env::args().skip(1) {
+    let mut wanted_rounds = None;
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--quick" => effort = QUICK,
+            "--rounds" => wanted_rounds = Some(rounds(arguments.next())?),
             "--only-blumfeld" => kinds = vec![Kind::Blumfeld],
             "--only-kafka" => kinds = vec![Kind::Kafka],
             "throughput" => only.push(Part::Throughput),
@@ -90,6 +93,7 @@ fn run() -> Result<()> {
             other => bail!("unknown argument {other:?}"),
         }
     }
+    effort.rounds = wanted_rounds.unwrap_or(effort.rounds);
     let wanted = |part: Part| only.is_empty() || only.contains(&part);
     let mut figures = Figures::default();
     if wanted(Part::Throughput) || wanted(Part::Latency) || wanted(Part::Startup) {
@@ -121,6 +125,12 @@ fn run() -> Result<()> {
     }
     print!("{}", figures.report());
     Ok(())
+}
+
+fn rounds(argument: Option<String>) -> Result<usize> {
+    let rounds = argument.context("--rounds without a number")?.parse().context("--rounds")?;
+    ensure!(rounds > 0, "no rounds");
+    Ok(rounds)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -22,8 +22,8 @@ usage: cargo xtask COMMAND
   tidy          check arrows between crates, file sizes, placeholders, module comments and links
   setup         install the tools and clients that the end-to-end tests need
   test [--all]  run everything that continuous integration runs (--all: the long forms too)
-  bench [--quick] [--only-blumfeld | --only-kafka] [throughput] [latency] [startup] [partitions]
-        [compaction] [cluster]
+  bench [--quick] [--rounds N] [--only-blumfeld | --only-kafka] [throughput] [latency] [startup] [partitions]
+        [compaction] [groups] [connections] [cluster]
                 measure Blumfeld beside a real Kafka
 ";
 
