@@ -149,7 +149,8 @@ fn node(cache: &Path, clients: &Path) -> Result<()> {
 
 fn go(cache: &Path, clients: &Path) -> Result<()> {
     let (folder, source) = (cache.join("go"), clients.join("go"));
-    let pins = ["go.mod", "go.sum", "franz/main.go", "sarama/main.go"].map(|name| source.join(name));
+    let pins =
+        ["go.mod", "go.sum", "franz/main.go", "sarama/main.go", "ends/ends.go"].map(|name| source.join(name));
     once(&folder, &pins, || {
         // Each package becomes a program of its name.
         let programs = folder.to_string_lossy();

@@ -6,18 +6,19 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"blumfeld/clients/ends"
 )
 
 func main() {
 	if len(os.Args) < 5 {
-		fail("usage: franz COMMAND BOOTSTRAP TOPIC ...")
+		ends.Fail("usage: franz COMMAND BOOTSTRAP TOPIC ...")
 	}
 	if os.Args[1] == "group" {
 		group(os.Args[2], os.Args[3], os.Args[4], os.Args[5:])
@@ -28,13 +29,13 @@ func main() {
 	bootstrap, topic, rest := os.Args[2], os.Args[3], os.Args[4:]
 	switch os.Args[1] {
 	case "create":
-		create(ctx, bootstrap, topic, number(rest[0]))
+		create(ctx, bootstrap, topic, ends.Number(rest[0]))
 	case "produce":
-		produce(ctx, bootstrap, topic, rest[0], number(rest[1]))
+		produce(ctx, bootstrap, topic, rest[0], ends.Number(rest[1]))
 	case "consume":
-		consume(ctx, bootstrap, topic, int32(number(rest[0])), int64(number(rest[1])))
+		consume(ctx, bootstrap, topic, int32(ends.Number(rest[0])), int64(ends.Number(rest[1])))
 	default:
-		fail("unknown command", os.Args[1])
+		ends.Fail("unknown command", os.Args[1])
 	}
 }
 
@@ -42,7 +43,7 @@ func create(ctx context.Context, bootstrap, topic string, partitions int) {
 	client := connect(seeds(bootstrap))
 	defer client.Close()
 	_, err := kadm.NewClient(client).CreateTopic(ctx, int32(partitions), 1, nil, topic)
-	check(err)
+	ends.Check(err)
 }
 
 func produce(ctx context.Context, bootstrap, topic, codec string, count int) {
@@ -62,7 +63,7 @@ func produce(ctx context.Context, bootstrap, topic, codec string, count int) {
 		value := key + " " + strings.Repeat("all work and no play ", 20)
 		records = append(records, &kgo.Record{Topic: topic, Key: []byte(key), Value: []byte(value)})
 	}
-	check(client.ProduceSync(ctx, records...).FirstErr())
+	ends.Check(client.ProduceSync(ctx, records...).FirstErr())
 }
 
 func consume(ctx context.Context, bootstrap, topic string, partition int32, end int64) {
@@ -73,7 +74,7 @@ func consume(ctx context.Context, bootstrap, topic string, partition int32, end 
 	for position := int64(0); position < end; {
 		fetches := client.PollFetches(ctx)
 		for _, e := range fetches.Errors() {
-			check(e.Err)
+			ends.Check(e.Err)
 		}
 		fetches.EachRecord(func(r *kgo.Record) {
 			if r.Offset < end {
@@ -126,23 +127,6 @@ func seeds(bootstrap string) kgo.Opt {
 
 func connect(options ...kgo.Opt) *kgo.Client {
 	client, err := kgo.NewClient(options...)
-	check(err)
+	ends.Check(err)
 	return client
-}
-
-func number(text string) int {
-	n, err := strconv.Atoi(text)
-	check(err)
-	return n
-}
-
-func check(err error) {
-	if err != nil {
-		fail(err)
-	}
-}
-
-func fail(what ...any) {
-	fmt.Fprintln(os.Stderr, what...)
-	os.Exit(1)
 }

@@ -7,30 +7,31 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/IBM/sarama"
+
+	"blumfeld/clients/ends"
 )
 
 func main() {
 	if len(os.Args) < 5 {
-		fail("usage: sarama COMMAND BOOTSTRAP TOPIC ...")
+		ends.Fail("usage: sarama COMMAND BOOTSTRAP TOPIC ...")
 	}
 	brokers, topic, rest := strings.Split(os.Args[2], ","), os.Args[3], os.Args[4:]
 	switch os.Args[1] {
 	case "create":
-		create(brokers, topic, number(rest[0]))
+		create(brokers, topic, ends.Number(rest[0]))
 	case "produce":
-		produce(brokers, topic, rest[0], number(rest[1]))
+		produce(brokers, topic, rest[0], ends.Number(rest[1]))
 	case "consume":
-		consume(brokers, topic, int32(number(rest[0])), int64(number(rest[1])))
+		consume(brokers, topic, int32(ends.Number(rest[0])), int64(ends.Number(rest[1])))
 	case "group":
 		group(brokers, topic, rest[0], rest[1:])
 	default:
-		fail("unknown command", os.Args[1])
+		ends.Fail("unknown command", os.Args[1])
 	}
 }
 
@@ -43,9 +44,9 @@ func settings() *sarama.Config {
 
 func create(brokers []string, topic string, partitions int) {
 	admin, err := sarama.NewClusterAdmin(brokers, settings())
-	check(err)
+	ends.Check(err)
 	defer admin.Close()
-	check(admin.CreateTopic(topic, &sarama.TopicDetail{NumPartitions: int32(partitions), ReplicationFactor: 1}, false))
+	ends.Check(admin.CreateTopic(topic, &sarama.TopicDetail{NumPartitions: int32(partitions), ReplicationFactor: 1}, false))
 }
 
 func produce(brokers []string, topic, codec string, count int) {
@@ -63,7 +64,7 @@ func produce(brokers []string, topic, codec string, count int) {
 	config.Producer.RequiredAcks = sarama.WaitForAll
 	config.Producer.Return.Successes = true
 	producer, err := sarama.NewSyncProducer(brokers, config)
-	check(err)
+	ends.Check(err)
 	defer producer.Close()
 	var messages []*sarama.ProducerMessage
 	for i := 0; i < count; i++ {
@@ -72,15 +73,15 @@ func produce(brokers []string, topic, codec string, count int) {
 		message := &sarama.ProducerMessage{Topic: topic, Key: sarama.StringEncoder(key), Value: sarama.StringEncoder(value)}
 		messages = append(messages, message)
 	}
-	check(producer.SendMessages(messages))
+	ends.Check(producer.SendMessages(messages))
 }
 
 func consume(brokers []string, topic string, partition int32, end int64) {
 	consumer, err := sarama.NewConsumer(brokers, settings())
-	check(err)
+	ends.Check(err)
 	defer consumer.Close()
 	reader, err := consumer.ConsumePartition(topic, partition, sarama.OffsetOldest)
-	check(err)
+	ends.Check(err)
 	defer reader.Close()
 	for position := int64(0); position < end; {
 		select {
@@ -90,7 +91,7 @@ func consume(brokers []string, topic string, partition int32, end int64) {
 			}
 			position = r.Offset + 1
 		case <-time.After(90 * time.Second):
-			fail("nothing came after offset", position)
+			ends.Fail("nothing came after offset", position)
 		}
 	}
 }
@@ -111,7 +112,7 @@ func group(brokers []string, topic, name string, instance []string) {
 		config.Consumer.Group.Session.Timeout = 30 * time.Second
 	}
 	member, err := sarama.NewConsumerGroup(brokers, name, config)
-	check(err)
+	ends.Check(err)
 	defer member.Close()
 	go func() {
 		for err := range member.Errors() {
@@ -147,21 +148,4 @@ func (reader) ConsumeClaim(session sarama.ConsumerGroupSession, claim sarama.Con
 			return nil
 		}
 	}
-}
-
-func number(text string) int {
-	n, err := strconv.Atoi(text)
-	check(err)
-	return n
-}
-
-func check(err error) {
-	if err != nil {
-		fail(err)
-	}
-}
-
-func fail(what ...any) {
-	fmt.Fprintln(os.Stderr, what...)
-	os.Exit(1)
 }
