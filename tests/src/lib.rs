@@ -20,6 +20,7 @@ pub mod java;
 pub mod ports;
 pub mod process;
 pub mod raw;
+pub mod score;
 pub mod stand_in;
 pub mod tcp_proxy;
 pub mod wait;

@@ -6,6 +6,7 @@
 
 mod bench;
 mod command;
+mod others;
 mod setup;
 mod simulation;
 mod tally;

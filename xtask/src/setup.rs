@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 use crate::command::{command, find_on_path, output, step};
+use crate::others;
 
 /// A program that must be on the search path, and Debian's packages that bring it.
 struct Program {
@@ -48,6 +49,7 @@ pub(crate) fn run(root: &Path) -> Result<PathBuf> {
     python(&cache, &clients)?;
     node(&cache, &clients)?;
     go(&cache, &clients)?;
+    others::install(&cache, &clients)?;
     Ok(cache)
 }
 
@@ -98,7 +100,7 @@ fn go_is_new_enough(version: Option<String>) -> bool {
 }
 
 /// Calls `install` unless `folder` holds a copy of `pins` from an earlier success.
-fn once(folder: &Path, pins: &[PathBuf], install: impl FnOnce() -> Result<()>) -> Result<()> {
+pub(crate) fn once(folder: &Path, pins: &[PathBuf], install: impl FnOnce() -> Result<()>) -> Result<()> {
     let mut wanted = String::new();
     for file in pins {
         wanted +=
