@@ -76,18 +76,6 @@ fn high_watermark(world: &World, id: BrokerId, partition: &TopicPartition) -> Op
     rest.split(',').next()?.parse().ok()
 }
 
-/// At rest the replicas of a partition are the same.
-pub(crate) fn judge_at_rest(world: &World) {
-    for (partition, replicas) in rest::partitions(world) {
-        let logs: Vec<_> = replicas.iter().map(|id| read(&world.node(*id).disk(), &partition)).collect();
-        if logs.windows(2).any(|pair| pair[0].last() != pair[1].last()) {
-            world
-                .findings
-                .add(world, format!("{partition}: the logs of {replicas:?} end differently at rest"));
-        }
-    }
-}
-
 /// Where the longest log of a partition ends (exclusive).
 pub(crate) fn longest(world: &World, topic: &str, partition: i32) -> i64 {
     let partition = TopicPartition::new(topic, partition);
@@ -96,7 +84,12 @@ pub(crate) fn longest(world: &World, topic: &str, partition: i32) -> i64 {
 
 /// Where a replica's log ends (exclusive).
 pub(crate) fn end(disk: &CrashDisk, partition: &TopicPartition) -> i64 {
-    read(disk, partition).last().map_or(0, |batch| batch.last + 1)
+    last(disk, partition).map_or(0, |batch| batch.last + 1)
+}
+
+/// The batch that a replica's log ends with.
+pub(crate) fn last(disk: &CrashDisk, partition: &TopicPartition) -> Option<Lying> {
+    read(disk, partition).last().copied()
 }
 
 /// Two batches at the same place that differ although a later one is the same in both.

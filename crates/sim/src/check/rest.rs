@@ -56,12 +56,12 @@ pub(crate) fn unrest(world: &World) -> Option<String> {
     state.or_else(|| partitions.iter().find_map(|(partition, replicas)| unequal(world, partition, replicas)))
 }
 
-/// Whether the replicas of a partition are not as long as each other yet.
+/// Whether the logs of a partition's replicas do not end with the same batch yet. As long as each other they can be while
+/// one of them has still to cut what its leader never had.
 fn unequal(world: &World, partition: &TopicPartition, replicas: &[BrokerId]) -> Option<String> {
-    let ends: Vec<i64> =
-        replicas.iter().map(|id| replicas::end(&world.node(*id).disk(), partition)).collect();
+    let ends: Vec<_> = replicas.iter().map(|id| replicas::last(&world.node(*id).disk(), partition)).collect();
     let are_equal = ends.windows(2).all(|pair| pair[0] == pair[1]);
-    (!are_equal).then(|| format!("{partition} ends at {ends:?} in {replicas:?}"))
+    (!are_equal).then(|| format!("{partition} ends with {ends:?} in {replicas:?}"))
 }
 
 /// All partitions of the tree and their replicas.

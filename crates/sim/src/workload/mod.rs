@@ -177,7 +177,6 @@ impl Workload {
     /// All is at rest: readers read on to the end, and what they read from the beginning is judged as a whole.
     pub(crate) fn judge_at_rest(self: &Arc<Self>, world: &Arc<World>) {
         replicas::judge(world);
-        replicas::judge_at_rest(world);
         let readers = self.lock().readers.clone();
         for reader in readers {
             let (topic, partition) = reader.target();
