@@ -305,6 +305,21 @@ impl Partition {
         self.while_leading(|leading| leading.machine().remote(id).is_some()) == Ok(true)
     }
 
+    /// The follower to which a consumer is sent, as [`Leader::preferred_read_replica`] says; `None` also if this broker does
+    /// not lead. `rack_of` must not ask the partition for its role.
+    ///
+    /// [`Leader::preferred_read_replica`]: kernel::replica::leader::Leader::preferred_read_replica
+    pub(crate) fn preferred_read_replica<'a>(
+        &self,
+        fetch_offset: Offset,
+        client_rack: &str,
+        rack_of: impl Fn(BrokerId) -> Option<&'a str>,
+    ) -> Option<BrokerId> {
+        let choose =
+            |leading: &Leading| leading.machine().preferred_read_replica(fetch_offset, client_rack, rack_of);
+        self.while_leading(choose).ok()?
+    }
+
     /// The decision that this broker leads by, with the ISR as it is confirmed now; `None` if it does not lead.
     pub(crate) fn leadership(&self) -> Option<Leadership> {
         self.while_leading(Leading::leadership).ok()

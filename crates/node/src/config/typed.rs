@@ -96,6 +96,7 @@ typed_keys! {
     replica_socket_receive_buffer_bytes: i32 = "replica.socket.receive.buffer.bytes",
     replica_high_watermark_checkpoint_interval_ms: i64 = "replica.high.watermark.checkpoint.interval.ms",
     num_replica_fetchers: usize = "num.replica.fetchers",
+    replica_selector_class: Option<String> = "replica.selector.class",
     fetch_max_bytes: i32 = "fetch.max.bytes",
     max_incremental_fetch_session_cache_slots: usize = "max.incremental.fetch.session.cache.slots",
     // groups and transactions

@@ -39,6 +39,7 @@ mod harness;
 mod held_jobs;
 mod journal;
 mod lost_answers;
+mod nearby_fetch;
 mod pair;
 mod peers;
 mod producer_ids;

@@ -11,6 +11,7 @@
 
 mod cause;
 mod isr;
+mod preferred;
 mod remote;
 #[cfg(test)]
 mod tests;

@@ -93,6 +93,11 @@ impl RemoteReplica {
         self.log_end == leader_end || self.behind_for(now_ms).is_some_and(|behind| behind <= lag)
     }
 
+    /// When the follower last had everything, on the clock of `mono_ms`; `None` if it never had in this leadership.
+    pub(super) fn last_caught_up_ms(&self) -> Option<i64> {
+        self.last_caught_up_ms
+    }
+
     /// How long ago the follower had everything; `None` if it never had in this leadership.
     pub fn behind_for(&self, now_ms: i64) -> Option<Millis> {
         self.last_caught_up_ms.map(|at| Millis(now_ms.saturating_sub(at)))

@@ -33,6 +33,15 @@ pub(super) struct Target {
     pub(super) asked: FetchPartition,
 }
 
+/// Where a consumer is that may be sent to a follower near it (KIP-392).
+#[derive(Clone, Debug)]
+pub(super) struct ConsumerPlace {
+    /// Its rack; not empty.
+    pub(super) rack: String,
+    /// The listener that it came in by.
+    pub(super) listener: String,
+}
+
 /// What is to become of the fetcher's memory.
 #[derive(Debug)]
 pub(super) enum SessionPlan {
@@ -55,6 +64,8 @@ pub(super) struct Plan {
     pub(super) min_bytes: i64,
     pub(super) max_bytes: usize,
     pub(super) read_committed: bool,
+    /// Where the consumer is; `None` if it is served here wherever it is.
+    pub(super) place: Option<ConsumerPlace>,
     pub(super) session: SessionPlan,
     pub(super) targets: Vec<Target>,
     /// Faults planted by a test build; none otherwise.
@@ -85,12 +96,19 @@ impl Plan {
             min_bytes: i64::from(request.min_bytes),
             max_bytes: limit(request.max_bytes).min(limit(broker.config().fetch_max_bytes)),
             read_committed: request.isolation_level == 1,
+            place: None,
             session: SessionPlan::None,
             targets: Vec::new(),
             faults: broker.config().planted_faults,
         };
         // A wish beyond the limit could never be fulfilled and would always wait its time out.
         plan.min_bytes = plan.min_bytes.min(i64::try_from(plan.max_bytes).unwrap_or(i64::MAX));
+        // The configuration accepts one selector only, the one that goes by racks.
+        let selects = broker.config().replica_selector_class.is_some() && !request.rack_id.is_empty();
+        if selects && plan.may_read_from_follower() {
+            let listener = call.connection.listener.clone();
+            plan.place = Some(ConsumerPlace { rack: request.rack_id.as_str().to_owned(), listener });
+        }
         match plan.enter_session(broker, &request) {
             Ok(()) => {
                 plan.resolve(broker);

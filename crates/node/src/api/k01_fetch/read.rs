@@ -35,6 +35,8 @@ pub(super) struct PartitionAnswer {
     pub(super) diverging: Option<EpochEnd>,
     pub(super) aborted: Option<Vec<AbortedTxn>>,
     pub(super) records: Option<FileRange>,
+    /// The follower that the consumer should read from instead; it is given no records then (KIP-392).
+    pub(super) preferred: Option<BrokerId>,
     /// Told to clients that went to the wrong broker (KIP-951).
     pub(super) current_leader: Option<(BrokerId, LeaderEpoch)>,
     /// The partition, if it is here.
@@ -53,6 +55,7 @@ impl PartitionAnswer {
             diverging: None,
             aborted: None,
             records: None,
+            preferred: None,
             current_leader: None,
             partition: None,
         }
@@ -63,9 +66,9 @@ impl PartitionAnswer {
         Self { aborted: Some(Vec::new()), ..Self::failed(error) }
     }
 
-    /// Records may follow, or there are none: no error, and the logs do not part.
+    /// Records may follow, or there are none: no error, the logs do not part, and nobody else is to be asked.
     pub(super) fn is_read(&self) -> bool {
-        self.error == ErrorCode::None && self.diverging.is_none()
+        self.error == ErrorCode::None && self.diverging.is_none() && self.preferred.is_none()
     }
 
     /// The number of bytes of records.
@@ -137,7 +140,11 @@ fn read_target(
         let answer = failed(ErrorCode::InconsistentTopicId);
         return PartitionAnswer { partition: Some(partition), ..answer };
     }
-    let answer = read_partition(&partition, plan, target, left, first).unwrap_or_else(failed);
+    let answer = match preferred(broker, &partition, plan, target) {
+        Some(Ok(answer)) => answer,
+        Some(Err(error)) => failed(error),
+        None => read_partition(&partition, plan, target, left, first).unwrap_or_else(failed),
+    };
     PartitionAnswer { partition: Some(partition), ..answer }
 }
 
@@ -172,6 +179,28 @@ fn read_partition(
         let answer = read_log(partition.log(), plan, target, max_bytes, first)?;
         Ok(PartitionAnswer { leader_epoch: epoch, ..answer })
     })?
+}
+
+/// The answer that sends a consumer to a follower in its rack; `None` if it is served here. Only a leader sends
+/// anybody away (KAFKA-13778).
+fn preferred(
+    broker: &Broker,
+    partition: &Partition,
+    plan: &Plan,
+    target: &Target,
+) -> Option<Result<PartitionAnswer, ErrorCode>> {
+    let place = plan.place.as_ref()?;
+    let image = broker.image();
+    let rack_of = |id: BrokerId| {
+        let info = image.brokers().get(&id)?;
+        info.endpoint(&place.listener).and(info.rack.as_deref())
+    };
+    let preferred = partition.preferred_read_replica(target.asked.fetch_offset, &place.rack, rack_of)?;
+    let checked = partition.check_epoch(target.asked.current_leader_epoch.max(LeaderEpoch::UNKNOWN));
+    Some(
+        checked
+            .map(|_| PartitionAnswer { preferred: Some(preferred), ..offsets(partition.log().positions()) }),
+    )
 }
 
 fn read_log(

@@ -82,7 +82,7 @@ fn sent(it: &PartitionAnswer) -> Sent {
         has_records: it.records.is_some(),
         has_error: it.error != ErrorCode::None,
         is_diverging: it.diverging.is_some(),
-        has_preferred_replica: false,
+        has_preferred_replica: it.preferred.is_some(),
         high_watermark: it.high_watermark,
         log_start: it.log_start,
     }
@@ -112,6 +112,9 @@ fn partition_data(plan: &Plan, target: &Target, it: PartitionAnswer) -> (Partiti
         }),
         ..PartitionData::default()
     };
+    if let Some(preferred) = it.preferred {
+        data.preferred_read_replica = preferred.0;
+    }
     if let Some(end) = it.diverging {
         data.diverging_epoch = EpochEndOffset { epoch: end.epoch.0, end_offset: end.end.0 };
     }

@@ -3,6 +3,7 @@
 mod high_watermark;
 mod isr;
 mod model;
+mod preferred;
 mod succession;
 
 use super::*;
