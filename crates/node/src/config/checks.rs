@@ -64,6 +64,13 @@ impl Listeners {
         self.advertised.iter().find(|endpoint| endpoint.listener_name == listener_name)
     }
 
+    /// The name of the listener that controllers and brokers use between them: the control plane if there is one, else
+    /// where brokers talk to each other (KIP-291).
+    #[must_use]
+    pub fn of_control(&self) -> &str {
+        self.control_plane.as_deref().unwrap_or(&self.inter_broker)
+    }
+
     fn check_advertised(&self) -> Result<(), String> {
         if self.advertised.is_empty() {
             return Err("advertised.listeners is empty: at least one listener must be advertised".to_owned());

@@ -46,8 +46,8 @@ pub(crate) fn call<M: Request>(
 /// The controller and where it listens: on the control plane, if there is one, else where brokers do.
 pub(crate) fn controller(broker: &Broker) -> Option<(BrokerId, PeerAddress)> {
     let image = broker.image();
-    let listeners = &broker.config().listeners;
-    let listener = listeners.control_plane.as_ref().unwrap_or(&listeners.inter_broker);
+    let config = broker.config();
+    let listener = config.listeners.of_control();
     let controller = image.controller()?;
     let endpoint = image.brokers().get(&controller)?.endpoint(listener)?;
     let port = u16::try_from(endpoint.port).ok()?;

@@ -38,6 +38,7 @@ mod groups_writing;
 mod harness;
 mod held_jobs;
 mod journal;
+mod listeners;
 mod lost_answers;
 mod nearby_fetch;
 mod pair;

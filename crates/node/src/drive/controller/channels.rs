@@ -2,7 +2,7 @@
 //! its transmissions over the peers.
 //!
 //! Requests go out in the version that `inter.broker.protocol.version` names, without asking the receiver, over the
-//! inter-broker listener, with the controller's id as client id.
+//! listener of the control plane (KIP-291), else the inter-broker listener, with the controller's id as client id.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -59,14 +59,14 @@ impl Channels {
 
 /// Opens a channel, or moves an open one to where the broker is reached now.
 pub(super) fn open(broker: &Arc<Broker>, id: BrokerId, registration: &BrokerRegistration) {
-    let listener = &broker.config().listeners.inter_broker;
+    let config = broker.config();
+    let listener = config.listeners.of_control();
     let Some(endpoint) = registration.endpoint(listener) else {
-        tracing::error!(broker = id.0, %listener, "a broker does not listen where brokers talk to each other; it is told nothing");
+        tracing::error!(broker = id.0, %listener, "a broker does not listen where controllers talk to brokers; it is told nothing");
         return;
     };
     let address =
         PeerAddress { host: endpoint.host.clone(), port: u16::try_from(endpoint.port).unwrap_or_default() };
-    let config = broker.config();
     let timeout = Millis(i64::from(config.controller_socket_timeout_ms));
     let run = broker.timers().next_id();
     let mut lines = broker.controller().channels.lock();
