@@ -21,8 +21,10 @@ pub(crate) enum CloseReason {
     ResponseTooLong,
     /// The process is ending.
     Shutdown,
-    /// Room was needed for a connection of the inter-broker listener (`max.connections`).
+    /// There are more connections than there may be (`max.connections`).
     Evicted,
+    /// Its listener was taken out of `listeners`.
+    ListenerRemoved,
 }
 
 impl fmt::Display for CloseReason {
@@ -36,6 +38,7 @@ impl fmt::Display for CloseReason {
             Self::ResponseTooLong => f.write_str("a response exceeds 2 GiB"),
             Self::Shutdown => f.write_str("the broker stops"),
             Self::Evicted => f.write_str("max.connections leaves no room"),
+            Self::ListenerRemoved => f.write_str("its listener was removed"),
         }
     }
 }

@@ -25,18 +25,19 @@ const ACCEPT_REST: Duration = Duration::from_millis(100);
 pub struct ListenerSettings {
     /// Its name, in upper case.
     pub name: Arc<str>,
-    /// A host name or address; empty: all interfaces.
+    /// A host name or address. Empty, `0.0.0.0` and `::` are all interfaces, IPv4 and IPv6, as in Java.
     pub host: String,
     /// The port; zero: any free one.
     pub port: u16,
+    /// Whether a listener with an address of the other family has the same port (KIP-797): a wildcard means its own family
+    /// only then.
+    pub shares_port: bool,
     /// Connections that the kernel keeps until they are accepted (`socket.listen.backlog.size`).
     pub backlog: i32,
     /// SO_SNDBUF of its connections in bytes (`socket.send.buffer.bytes`); none: the system's choice.
     pub send_buffer: Option<usize>,
     /// SO_RCVBUF of its connections in bytes (`socket.receive.buffer.bytes`); none: the system's choice.
     pub receive_buffer: Option<usize>,
-    /// Whether it is exempt from `max.connections`.
-    pub protected: bool,
     /// How its connections behave.
     pub connection: ConnectionSettings,
 }
@@ -48,10 +49,10 @@ impl ListenerSettings {
             name: Arc::from(name),
             host: String::from(host),
             port,
+            shares_port: false,
             backlog: 50,
             send_buffer: None,
             receive_buffer: None,
-            protected: false,
             connection: ConnectionSettings::default(),
         }
     }
@@ -135,7 +136,6 @@ impl BoundListener {
         let listener = TcpListener::from_std(self.socket.into())?;
         let origin = Origin {
             listener: Arc::clone(&self.settings.name),
-            protected: self.settings.protected,
             counters: Arc::new(ListenerCounters::default()),
         };
         Ok(Listener { settings: self.settings, listener, address: self.address, origin, table, handler })
@@ -144,7 +144,8 @@ impl BoundListener {
 
 fn addresses(settings: &ListenerSettings) -> Result<Vec<SocketAddr>, BindError> {
     let port = settings.port;
-    if settings.host.is_empty() {
+    let is_everywhere = settings.host == Ipv4Addr::UNSPECIFIED.to_string() && !settings.shares_port;
+    if settings.host.is_empty() || is_everywhere {
         return Ok(vec![(Ipv6Addr::UNSPECIFIED, port).into(), (Ipv4Addr::UNSPECIFIED, port).into()]);
     }
     let resolved = (settings.host.as_str(), port).to_socket_addrs();
@@ -165,8 +166,8 @@ fn bind(settings: &ListenerSettings, address: SocketAddr) -> io::Result<(Socket,
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;
     if address.is_ipv6() {
-        // The wildcard means both families; a literal IPv6 address leaves the port's IPv4 half to others.
-        socket.set_only_v6(!address.ip().is_unspecified() || !settings.host.is_empty())?;
+        // Not both families if the IPv4 half belongs to another listener.
+        socket.set_only_v6(!address.ip().is_unspecified() || settings.shares_port)?;
     }
     if let Some(bytes) = settings.receive_buffer {
         // Accepted sockets inherit it; set later it could not widen the window any more.

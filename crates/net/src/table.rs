@@ -4,11 +4,15 @@
 //! A [`Seat`] stands for one served connection. Dropping it, on whatever path, gives everything back exactly
 //! once. A connection over a total waits for a seat, and its listener accepts no other meanwhile; one over the
 //! limit of its address is closed at once. The protected listener (the inter-broker one, if there are several)
-//! does not wait for the broker's total: the least recently used connection of another listener makes room.
+//! does not wait for the broker's total (KIP-402): the least recently used connections of other listeners make room, as
+//! they do when the total is lowered. Connections that come faster than they may are accepted more slowly (KIP-612), a
+//! protected listener's only for its own rate.
+
+mod arrivals;
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -20,13 +24,26 @@ use crate::close_reason::CloseReason;
 use crate::counters::ListenerCounters;
 use crate::exchange::Exchange;
 
+pub use self::arrivals::RateWindows;
+
+use self::arrivals::Arrivals;
+
 /// How many connections there may be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConnectionLimits {
     /// On all listeners together (`max.connections`).
     pub total: usize,
+    /// The listener that does not wait for the total: the inter-broker one, if there are others.
+    pub protected: Option<Arc<str>>,
     /// On one listener (`listener.name.x.max.connections`), by the listener's name; absent: no limit.
     pub per_listener: HashMap<Arc<str>, usize>,
+    /// New ones a second on all listeners that are not protected (`max.connection.creation.rate`).
+    pub rate: usize,
+    /// New ones a second on one listener (`listener.name.x.max.connection.creation.rate`), by the listener's name; absent:
+    /// no limit.
+    pub rate_per_listener: HashMap<Arc<str>, usize>,
+    /// How rates are measured.
+    pub rate_windows: RateWindows,
     /// From one address (`max.connections.per.ip`).
     pub per_ip: usize,
     /// The limits of single addresses (`max.connections.per.ip.overrides`).
@@ -36,7 +53,22 @@ pub struct ConnectionLimits {
 impl Default for ConnectionLimits {
     fn default() -> Self {
         let most = i32::MAX as usize;
-        Self { total: most, per_listener: HashMap::new(), per_ip: most, per_ip_overrides: HashMap::new() }
+        Self {
+            total: most,
+            protected: None,
+            per_listener: HashMap::new(),
+            rate: most,
+            rate_per_listener: HashMap::new(),
+            rate_windows: RateWindows::default(),
+            per_ip: most,
+            per_ip_overrides: HashMap::new(),
+        }
+    }
+}
+
+impl ConnectionLimits {
+    fn protects(&self, listener: &Arc<str>) -> bool {
+        self.protected.as_ref() == Some(listener)
     }
 }
 
@@ -58,8 +90,6 @@ pub enum Refused {
 pub struct Origin {
     /// The listener's name.
     pub listener: Arc<str>,
-    /// Whether connections of this listener are never refused for `max.connections`.
-    pub protected: bool,
     /// Where its connections count.
     pub counters: Arc<ListenerCounters>,
 }
@@ -76,6 +106,8 @@ struct State {
     next_index: u64,
     per_listener: HashMap<Arc<str>, usize>,
     per_ip: HashMap<IpAddr, usize>,
+    arrivals: Arrivals,
+    arrivals_per_listener: HashMap<Arc<str>, Arrivals>,
     entries: HashMap<u64, Arc<Entry>>,
 }
 
@@ -85,6 +117,8 @@ struct Entry {
     exchange: Arc<Exchange>,
     /// Microseconds from the table's start to the last traffic.
     touched_us: AtomicU64,
+    /// Whether it was told to make room; changed under the lock of the table.
+    evicted: AtomicBool,
 }
 
 impl ConnectionTable {
@@ -95,15 +129,22 @@ impl ConnectionTable {
             next_index: 0,
             per_listener: HashMap::new(),
             per_ip: HashMap::new(),
+            arrivals: Arrivals::default(),
+            arrivals_per_listener: HashMap::new(),
             entries: HashMap::new(),
         };
         Arc::new(Self { started: Instant::now(), state: Mutex::new(state), freed: Notify::new() })
     }
 
-    /// Replaces the limits. Connections that are there already stay, except that one of them goes for each
-    /// new one of a protected listener while the total is exceeded.
+    /// Replaces the limits. Where there are more connections than the total now, those of unprotected listeners go, the
+    /// least recently used first; other limits hold for new connections only.
     pub fn set_limits(&self, limits: ConnectionLimits) {
-        self.lock().limits = limits;
+        let mut state = self.lock();
+        state.arrivals_per_listener.retain(|name, _| limits.rate_per_listener.contains_key(name));
+        state.limits = limits;
+        let evicted = state.evict();
+        drop(state);
+        end_evicted(&evicted);
         self.freed.notify_waiters();
     }
 
@@ -117,11 +158,16 @@ impl ConnectionTable {
         self.len() == 0
     }
 
-    /// A seat for a connection from `address`; waits while the totals leave no room.
+    /// A seat for a connection from `address`; waits while connections come too fast, and while the totals leave no room.
     ///
     /// # Errors
     /// If the address holds too many connections.
     pub async fn enter(self: &Arc<Self>, origin: &Origin, address: IpAddr) -> Result<Seat, Refused> {
+        let pause = self.arrived(origin);
+        if !pause.is_zero() {
+            origin.counters.accept_throttle_ms.add(u64::try_from(pause.as_millis()).unwrap_or(u64::MAX));
+            tokio::time::sleep(pause).await;
+        }
         loop {
             let mut freed = std::pin::pin!(self.freed.notified());
             freed.as_mut().enable();
@@ -132,12 +178,29 @@ impl ConnectionTable {
         }
     }
 
+    /// Counts a connection that comes, and tells how long it must wait for the rates.
+    fn arrived(&self, origin: &Origin) -> Duration {
+        let now = self.started.elapsed();
+        let mut guard = self.lock();
+        let state = &mut *guard;
+        let limits = &state.limits;
+        let mut pause = Duration::ZERO;
+        if !limits.protects(&origin.listener) {
+            pause = state.arrivals.arrived(now, limits.rate, limits.rate_windows);
+        }
+        if let Some(rate) = limits.rate_per_listener.get(&origin.listener) {
+            let own = state.arrivals_per_listener.entry(Arc::clone(&origin.listener)).or_default();
+            pause = pause.max(own.arrived(now, *rate, limits.rate_windows));
+        }
+        pause
+    }
+
     /// `None`: there is no room now.
     fn try_enter(self: &Arc<Self>, origin: &Origin, address: IpAddr) -> Option<Result<Seat, Refused>> {
         let mut state = self.lock();
         let of_listener = state.per_listener.get(&origin.listener).copied().unwrap_or(0);
         let listener_limit = state.limits.per_listener.get(&origin.listener).copied().unwrap_or(usize::MAX);
-        let is_full = !origin.protected && state.entries.len() >= state.limits.total;
+        let is_full = !state.limits.protects(&origin.listener) && state.entries.len() >= state.limits.total;
         if is_full || of_listener >= listener_limit {
             return None;
         }
@@ -157,15 +220,13 @@ impl ConnectionTable {
             address,
             exchange: Arc::new(Exchange::new()),
             touched_us: AtomicU64::new(self.now_us()),
+            evicted: AtomicBool::new(false),
         });
         state.entries.insert(index, Arc::clone(&entry));
         origin.counters.connections_opened.add(1);
-        let evicted =
-            if state.entries.len() > state.limits.total { state.least_recently_used() } else { None };
+        let evicted = state.evict();
         drop(state);
-        if let Some(entry) = evicted {
-            entry.exchange.end(CloseReason::Evicted);
-        }
+        end_evicted(&evicted);
         Some(Ok(Seat { table: Arc::clone(self), index, entry }))
     }
 
@@ -180,6 +241,13 @@ impl ConnectionTable {
     pub fn end_all(&self) {
         for entry in self.entries() {
             entry.exchange.end(CloseReason::Shutdown);
+        }
+    }
+
+    /// Ends every connection of a listener that is no more.
+    pub fn end_listener(&self, name: &str) {
+        for entry in self.entries().iter().filter(|entry| *entry.origin.listener == *name) {
+            entry.exchange.end(CloseReason::ListenerRemoved);
         }
     }
 
@@ -220,10 +288,28 @@ impl ConnectionTable {
 }
 
 impl State {
-    /// The connection of an unprotected listener that has been silent for the longest time.
-    fn least_recently_used(&self) -> Option<Arc<Entry>> {
-        let open = self.entries.values().filter(|entry| !entry.origin.protected);
-        open.min_by_key(|entry| entry.touched_us.load(Ordering::Relaxed)).cloned()
+    /// Chooses connections of unprotected listeners, the least recently used first, until the rest is within the total.
+    /// Each is chosen once, however long it takes to go.
+    fn evict(&self) -> Vec<Arc<Entry>> {
+        if self.entries.len() <= self.limits.total {
+            return Vec::new();
+        }
+        let stays = |entry: &&Arc<Entry>| !entry.evicted.load(Ordering::Relaxed);
+        let staying = self.entries.values().filter(stays).count();
+        let unprotected = |entry: &&Arc<Entry>| stays(entry) && !self.limits.protects(&entry.origin.listener);
+        let mut evicted: Vec<_> = self.entries.values().filter(unprotected).cloned().collect();
+        evicted.sort_by_cached_key(|entry| entry.touched_us.load(Ordering::Relaxed));
+        evicted.truncate(staying.saturating_sub(self.limits.total));
+        for entry in &evicted {
+            entry.evicted.store(true, Ordering::Relaxed);
+        }
+        evicted
+    }
+}
+
+fn end_evicted(entries: &[Arc<Entry>]) {
+    for entry in entries {
+        entry.exchange.end(CloseReason::Evicted);
     }
 }
 

@@ -47,11 +47,16 @@ const COUNTERS: [Shown; 7] = [
     }),
 ];
 
-const OWN_COUNTERS: [Shown; 3] = [
+const OWN_COUNTERS: [Shown; 4] = [
     ("blumfeld_net_invalid_frames", "Frames of a size that none may have", |c| &c.invalid_frames),
     ("blumfeld_net_refused_connections", "Connections over the limit of their address", |c| {
         &c.connections_refused
     }),
+    (
+        "blumfeld_net_accept_throttle_ms",
+        "Time for which nothing was accepted since connections came too fast",
+        |c| &c.accept_throttle_ms,
+    ),
     ("blumfeld_net_cold_ranges", "Pieces of files read from disk before they were sent", |c| &c.cold_ranges),
 ];
 

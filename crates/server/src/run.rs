@@ -25,9 +25,12 @@ use crate::settings::ServerSettings;
 use crate::start_block::StartBlock;
 use crate::ticker::Ticker;
 
+mod control_plane;
 mod several;
 
 pub use several::{Serving, Start, run_all};
+
+use self::control_plane::ControlPlane;
 
 /// How long the last answers may take to be written.
 const LAST_WORDS: Duration = Duration::from_millis(200);
@@ -211,6 +214,7 @@ fn open_page(settings: &ServerSettings, watched: &Watched) -> Result<Option<Page
 /// A server whose listeners listen, though nobody accepts yet.
 struct Served {
     listeners: Vec<Listener>,
+    control_plane: Option<ControlPlane>,
     table: Arc<ConnectionTable>,
     clock: Ticker,
     disks: Ticker,
@@ -239,33 +243,44 @@ async fn open(
     let table = ConnectionTable::new(settings.limits.clone());
     let limited = Arc::clone(&table);
     node.on_limits(Box::new(move |limits| limited.set_limits(limits)));
+    let start_thread = |name: &Arc<str>| ControlPlane::start(Arc::clone(name), settings.blocking_threads);
+    let control_plane = settings.control_plane.as_ref().map(start_thread).transpose()?;
     let mut listeners = Vec::with_capacity(bound.len());
     for listener in bound {
         let name = Arc::clone(&listener.settings().name);
         let handler: Arc<dyn net::FrameHandler> = Arc::<dyn Node>::clone(node);
-        let listener = listener.listen(Arc::clone(&table), handler);
+        let listener = {
+            let _there = control_plane.as_ref().and_then(|it| it.serves(&name)).map(Handle::enter);
+            listener.listen(Arc::clone(&table), handler)
+        };
         listeners.push(listener.map_err(|error| RunError::Listen { name, error })?);
     }
     let counters = listeners.iter().map(|l| (Arc::clone(&l.settings().name), l.counters())).collect();
     let metrics = ServerMetrics::new(counters, Handle::current());
     // Set once: a server runs once.
     let _ = watched.running.set((Arc::clone(node), metrics));
-    Ok(Served { listeners, table, clock, disks, cleaners })
+    Ok(Served { listeners, control_plane, table, clock, disks, cleaners })
 }
 
 impl Served {
     /// Begins to accept on every listener.
     fn accept(self) -> Accepting {
         let stop = CancellationToken::new();
-        let tasks = self.listeners.into_iter().map(|listener| tokio::spawn(listener.run(stop.clone())));
-        let Self { table, clock, disks, cleaners, .. } = self;
-        Accepting { tasks: tasks.collect(), stop, table, clock, disks, cleaners }
+        let Self { listeners, control_plane, table, clock, disks, cleaners } = self;
+        let tasks = listeners.into_iter().map(|listener| {
+            let apart = control_plane.as_ref().and_then(|it| it.serves(&listener.settings().name)).cloned();
+            apart.unwrap_or_else(Handle::current).spawn(listener.run(stop.clone()))
+        });
+        let tasks = tasks.collect();
+        Accepting { tasks, _control_plane: control_plane, stop, table, clock, disks, cleaners }
     }
 }
 
 /// A server at work.
 struct Accepting {
     tasks: Vec<JoinHandle<()>>,
+    // Ends after its connections.
+    _control_plane: Option<ControlPlane>,
     stop: CancellationToken,
     table: Arc<ConnectionTable>,
     clock: Ticker,

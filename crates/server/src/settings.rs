@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use net::ConnectionSettings;
 use net::listener::ListenerSettings;
-use net::table::ConnectionLimits;
+use net::table::{ConnectionLimits, RateWindows};
 use node::config::KafkaConfig;
 use thiserror::Error;
 
@@ -23,6 +23,8 @@ const DRAIN: Duration = Duration::from_secs(1);
 pub struct ServerSettings {
     /// The listeners, in the order of the configuration.
     pub listeners: Vec<ListenerSettings>,
+    /// The one of them whose connections have a thread of their own (`control.plane.listener.name`).
+    pub control_plane: Option<Arc<str>>,
     /// How many connections there may be.
     pub limits: ConnectionLimits,
     /// Threads that serve sockets, for all listeners together.
@@ -72,6 +74,9 @@ impl ServerSettings {
                 name: Arc::from(end_point.listener_name.as_str()),
                 host: end_point.host.clone(),
                 port: end_point.port,
+                // Only one IPv4 and one IPv6 address may have the same port.
+                shares_port: end_point.port != 0
+                    && bound.iter().filter(|other| other.port == end_point.port).count() > 1,
                 backlog: config.socket_listen_backlog_size,
                 send_buffer: buffer(config, "socket.send.buffer.bytes", config.socket_send_buffer_bytes),
                 receive_buffer: buffer(
@@ -79,7 +84,6 @@ impl ServerSettings {
                     "socket.receive.buffer.bytes",
                     config.socket_receive_buffer_bytes,
                 ),
-                protected: bound.len() > 1 && end_point.listener_name == config.listeners.inter_broker,
                 connection,
             });
         }
@@ -91,6 +95,7 @@ impl ServerSettings {
         Ok(Self {
             limits,
             listeners,
+            control_plane: config.listeners.control_plane.as_deref().map(Arc::from),
             // As many as cores may write at once, and one more stays for the sockets when a disk stalls.
             network_threads: config.num_network_threads.min(cores.saturating_add(1)).max(2),
             blocking_threads: BLOCKING_THREADS,
@@ -112,16 +117,6 @@ fn buffer(config: &KafkaConfig, key: &str, bytes: i32) -> Option<usize> {
 
 /// The limits of connections, and a host of them that has no address.
 fn limits(config: &KafkaConfig) -> (ConnectionLimits, Option<SettingsError>) {
-    let mut per_listener = HashMap::new();
-    for end_point in &config.listeners.bound {
-        let name = &end_point.listener_name;
-        let key = format!("listener.name.{}.max.connections", name.to_lowercase());
-        // The configuration has checked that it is a number.
-        let limit = config.values().originals().get(&key).and_then(|value| value.trim().parse().ok());
-        if let Some(limit) = limit {
-            per_listener.insert(Arc::from(name.as_str()), limit);
-        }
-    }
     let mut unresolved = None;
     let mut per_ip_overrides = HashMap::new();
     for (host, limit) in &config.max_connections_per_ip_overrides {
@@ -133,11 +128,35 @@ fn limits(config: &KafkaConfig) -> (ConnectionLimits, Option<SettingsError>) {
     }
     let limits = ConnectionLimits {
         total: config.max_connections,
-        per_listener,
+        protected: (config.listeners.bound.len() > 1)
+            .then(|| Arc::from(config.listeners.inter_broker.as_str())),
+        per_listener: of_listeners(config, "max.connections", config.max_connections),
+        rate: config.max_connection_creation_rate,
+        rate_per_listener: of_listeners(
+            config,
+            "max.connection.creation.rate",
+            config.max_connection_creation_rate,
+        ),
+        rate_windows: RateWindows {
+            count: u32::try_from(config.quota_window_num).unwrap_or(1),
+            length: Duration::from_secs(u64::try_from(config.quota_window_size_seconds).unwrap_or(1)),
+        },
         per_ip: config.max_connections_per_ip,
         per_ip_overrides,
     };
     (limits, unresolved)
+}
+
+/// What `listener.name.<listener>.<key>` says of each listener; where it says nothing, what the key says of the broker holds
+/// for the listener, too, the protected one included.
+fn of_listeners(config: &KafkaConfig, key: &str, of_broker: usize) -> HashMap<Arc<str>, usize> {
+    let limit = |name: &str| {
+        let own = config.values().originals().get(&format!("listener.name.{}.{key}", name.to_lowercase()));
+        // The configuration has checked that it is a number.
+        own.and_then(|value| value.trim().parse().ok()).unwrap_or(of_broker)
+    };
+    let names = config.listeners.bound.iter().map(|end_point| end_point.listener_name.as_str());
+    names.map(|name| (Arc::from(name), limit(name))).collect()
 }
 
 /// The limits of a configuration that comes in force while the server runs: a host that has no address is told, and goes
@@ -166,11 +185,17 @@ mod tests {
         assert_eq!(settings.listeners.len(), 1);
         let listener = &settings.listeners[0];
         assert_eq!((&*listener.name, listener.port), ("PLAINTEXT", 9092));
-        assert_eq!((listener.backlog, listener.protected), (50, false));
+        assert_eq!(listener.backlog, 50);
         assert_eq!((listener.send_buffer, listener.receive_buffer), (None, None), "the system's choice");
         assert_eq!(listener.connection.max_frame_bytes, 104_857_600);
         assert_eq!(listener.connection.max_idle, Some(Duration::from_secs(600)));
-        assert_eq!(settings.limits, ConnectionLimits::default());
+        let of_listener = HashMap::from([(Arc::from("PLAINTEXT"), i32::MAX as usize)]);
+        let limits = ConnectionLimits {
+            per_listener: of_listener.clone(),
+            rate_per_listener: of_listener,
+            ..ConnectionLimits::default()
+        };
+        assert_eq!(settings.limits, limits, "and no listener is protected from itself");
         assert_eq!(settings.http, HttpSettings { address: String::from("127.0.0.1:9644"), asked: false });
     }
 
@@ -202,13 +227,22 @@ mod tests {
             ("inter.broker.listener.name", "INTERNAL"),
             ("max.connections", "100"),
             ("listener.name.external.max.connections", "50"),
+            ("max.connection.creation.rate", "30"),
+            ("listener.name.external.max.connection.creation.rate", "20"),
+            ("quota.window.num", "5"),
             ("max.connections.per.ip", "10"),
             ("max.connections.per.ip.overrides", "127.0.0.1:20"),
         ])
         .unwrap();
-        assert_eq!(settings.listeners.iter().map(|l| l.protected).collect::<Vec<_>>(), [false, true]);
+        assert_eq!(settings.limits.protected.as_deref(), Some("INTERNAL"));
         assert_eq!((settings.limits.total, settings.limits.per_ip), (100, 10));
-        assert_eq!(settings.limits.per_listener, HashMap::from([(Arc::from("EXTERNAL"), 50)]));
+        let of_each = |external, internal| {
+            HashMap::from([(Arc::from("EXTERNAL"), external), (Arc::from("INTERNAL"), internal)])
+        };
+        assert_eq!(settings.limits.per_listener, of_each(50, 100));
+        assert_eq!(settings.limits.rate, 30);
+        assert_eq!(settings.limits.rate_per_listener, of_each(20, 30));
+        assert_eq!(settings.limits.rate_windows, RateWindows { count: 5, length: Duration::from_secs(1) });
         assert_eq!(settings.limits.per_ip_overrides, HashMap::from([(IpAddr::from([127, 0, 0, 1]), 20)]));
     }
 

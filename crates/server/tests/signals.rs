@@ -68,6 +68,7 @@ fn sigterm_ends_the_server_in_order() {
     let node = Arc::new(Impatient::default());
     let settings = ServerSettings {
         listeners: vec![ListenerSettings::new("PLAINTEXT", "127.0.0.1", 0)],
+        control_plane: None,
         limits: ConnectionLimits::default(),
         network_threads: 1,
         blocking_threads: 1,

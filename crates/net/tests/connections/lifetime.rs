@@ -72,6 +72,20 @@ async fn half_a_request_does_not_keep_a_connection_alive() {
     assert!(took < Duration::from_secs(4), "{took:?}");
 }
 
+/// Who takes nothing of his answer keeps his place no longer than who says nothing.
+#[tokio::test(start_paused = true)]
+async fn a_peer_that_does_not_read_its_answer_is_closed_when_idle() {
+    const ANSWER: usize = 64 << 20;
+    let (handler, mut requests) = Requests::passing();
+    let server = Server::start(idle_after(Duration::from_secs(3)), handler);
+    let mut peer = server.connect().await;
+    peer.send(&request(METADATA, 1, 10)).await;
+    requests.next().await.1.send(respond(vec![0_u8; ANSWER]));
+    server.table.emptied().await;
+    assert_eq!(server.counters.connections_expired.get(), 1);
+    assert!(server.counters.bytes_out.get() < ANSWER as u64);
+}
+
 #[tokio::test]
 async fn a_half_closed_connection_is_served_to_its_end() {
     let (handler, mut requests) = Requests::passing();
@@ -170,9 +184,10 @@ async fn a_connection_over_the_total_waits_for_its_turn() {
 
 #[tokio::test]
 async fn the_protected_listener_takes_the_place_of_the_least_recently_used() {
-    let table = ConnectionTable::new(ConnectionLimits { total: 2, ..ConnectionLimits::default() });
+    let protected = Some(Arc::from("INTERNAL"));
+    let table = ConnectionTable::new(ConnectionLimits { total: 2, protected, ..ConnectionLimits::default() });
     let open = ListenerSettings::new("EXTERNAL", "127.0.0.1", 0);
-    let protected = ListenerSettings { protected: true, ..ListenerSettings::new("INTERNAL", "127.0.0.1", 0) };
+    let protected = ListenerSettings::new("INTERNAL", "127.0.0.1", 0);
     let open = Server::start_in(&table, open, Arc::new(Echo));
     let protected = Server::start_in(&table, protected, Arc::new(Echo));
     let mut peers = [open.connect().await, open.connect().await];

@@ -57,14 +57,17 @@ fn check_listeners(now: &KafkaConfig, next: &KafkaConfig) -> Result<(), String> 
             let own = config.values().originals().get(&format!("listener.name.{name}.{key}"));
             own.and_then(|text| text.trim().parse::<i64>().ok())
         };
-        let threads = "num.network.threads";
-        let effective = |config: &KafkaConfig| {
-            of(config, threads).or_else(|| config.values().integer(threads)).unwrap_or_default()
+        let effective = |config: &KafkaConfig, key: &str| {
+            of(config, key).or_else(|| config.values().integer(key)).unwrap_or_default()
         };
-        check_threads(threads, effective(now), effective(next))?;
+        let threads = "num.network.threads";
+        check_threads(threads, effective(now, threads), effective(next, threads))?;
+        // A broker may start with a limit of 0, which lets nobody in, to be raised while it runs.
         for key in ["max.connections", "max.connection.creation.rate"] {
-            if of(next, key).is_some_and(|limit| limit < 1) {
-                return Err(format!("listener.name.{name}.{key}: it must be at least 1"));
+            let limit = effective(next, key);
+            if limit < 1 && limit != effective(now, key) {
+                let prefix = if of(next, key).is_some() { format!("listener.name.{name}.") } else { String::new() };
+                return Err(format!("{prefix}{key}={limit}: a running broker changes it to at least 1"));
             }
         }
     }
@@ -139,9 +142,15 @@ mod tests {
         assert!(changes(&[], &[("listeners", "PLAINTEXT://localhost:9092")]).is_ok());
         assert!(changes(&[], &[("listener.security.protocol.map", "PLAINTEXT:PLAINTEXT,B:SSL")]).is_ok());
         for key in ["max.connections", "max.connection.creation.rate"] {
-            let key = format!("listener.name.plaintext.{key}");
-            assert!(changes(&[], &[(&key, "0")]).is_err(), "{key}");
-            assert!(changes(&[], &[(&key, "1")]).is_ok(), "{key}");
+            let own = format!("listener.name.plaintext.{key}");
+            assert!(changes(&[], &[(&own, "0")]).unwrap_err().contains(&own));
+            assert!(changes(&[], &[(&own, "1")]).is_ok(), "{key}");
+            // The broker's limit holds for a listener without one.
+            assert!(changes(&[], &[(key, "0")]).unwrap_err().starts_with(key));
+            assert!(changes(&[(&own, "5")], &[(&own, "5"), (key, "0")]).is_ok(), "{key}");
+            // Whoever was started so can be rescued, and other keys can be changed.
+            assert!(changes(&[(key, "0")], &[(key, "1")]).is_ok(), "{key}");
+            assert!(changes(&[(key, "0")], &[(key, "0"), ("num.io.threads", "9")]).is_ok(), "{key}");
         }
     }
 

@@ -53,6 +53,8 @@ typed_keys! {
     max_connections: usize = "max.connections",
     max_connections_per_ip: usize = "max.connections.per.ip",
     max_connection_creation_rate: usize = "max.connection.creation.rate",
+    quota_window_num: i32 = "quota.window.num",
+    quota_window_size_seconds: i32 = "quota.window.size.seconds",
     connections_max_idle_ms: i64 = "connections.max.idle.ms",
     connection_failed_authentication_delay_ms: i32 = "connection.failed.authentication.delay.ms",
     request_timeout_ms: i32 = "request.timeout.ms",

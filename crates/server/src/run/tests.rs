@@ -39,7 +39,10 @@ impl Double {
 
 impl FrameHandler for Double {
     fn handle(&self, _: &Arc<ConnectionInfo>, frame: Bytes, reply: Reply) {
-        if frame.ends_with(b"park") {
+        if frame.ends_with(b"thread") {
+            let name = std::thread::current().name().unwrap_or_default().to_owned();
+            reply.send(Outcome::Respond(vec![Part::Bytes(Bytes::from(name))]));
+        } else if frame.ends_with(b"park") {
             self.parked.lock().unwrap().push(reply);
         } else {
             reply.send(Outcome::Respond(vec![Part::Bytes(frame)]));
@@ -109,12 +112,16 @@ struct Running {
 
 impl Running {
     async fn start(drain: Duration) -> Self {
+        Self::start_with(settings(drain)).await
+    }
+
+    async fn start_with(settings: ServerSettings) -> Self {
         let node = Arc::new(Double { id: 7, ..Double::default() });
         let stop = CancellationToken::new();
         let (said, saying) = oneshot::channel();
         let (made, token) = (Arc::clone(&node), stop.clone());
         let task = tokio::spawn(serve(
-            settings(drain),
+            settings,
             move |_: &[Bound]| Ok(made as Arc<dyn Node>),
             token,
             move |block: &StartBlock<'_>| {
@@ -147,16 +154,21 @@ impl Running {
     }
 
     async fn send(&self, body: &[u8]) -> TcpStream {
-        let mut stream = TcpStream::connect(self.address("listens")).await.unwrap();
-        stream.write_i32(i32::try_from(body.len()).unwrap()).await.unwrap();
-        stream.write_all(body).await.unwrap();
-        stream
+        send(&self.address("listens"), body).await
     }
+}
+
+async fn send(address: &str, body: &[u8]) -> TcpStream {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_i32(i32::try_from(body.len()).unwrap()).await.unwrap();
+    stream.write_all(body).await.unwrap();
+    stream
 }
 
 pub(super) fn settings(drain: Duration) -> ServerSettings {
     ServerSettings {
         listeners: vec![ListenerSettings::new("PLAINTEXT", "127.0.0.1", 0)],
+        control_plane: None,
         limits: ConnectionLimits::default(),
         network_threads: 2,
         blocking_threads: 2,
@@ -331,4 +343,29 @@ async fn the_page_moves_only_if_its_address_was_not_asked_for() {
     assert_ne!(moved.local_addr().unwrap().to_string(), address);
     let error = http::bind(&HttpSettings { address: address.clone(), asked: true }).unwrap_err();
     assert!(error.to_string().contains(&address), "{error}");
+}
+
+/// KIP-291.
+#[tokio::test]
+async fn the_connections_of_the_control_plane_have_a_thread_of_their_own() {
+    let with_control = ServerSettings {
+        listeners: ["DATA", "CONTROL"].map(|name| ListenerSettings::new(name, "127.0.0.1", 0)).to_vec(),
+        control_plane: Some(Arc::from("CONTROL")),
+        ..settings(Duration::from_secs(1))
+    };
+    let running = Running::start_with(with_control).await;
+    let addresses: Vec<_> =
+        running.text.lines().filter_map(|line| line.trim().strip_prefix("listens")).collect();
+    let mut names = Vec::new();
+    for line in addresses {
+        let address = line.split_whitespace().next().unwrap();
+        names.push(receive(&mut send(address, b"thread").await).await);
+    }
+    assert_eq!(names.len(), 2);
+    assert_ne!(names[0], b"control-plane");
+    assert_eq!(names[1], b"control-plane");
+    // What is in service there is answered at the end, too.
+    running.stop.cancel();
+    running.task.await.unwrap().unwrap();
+    assert!(running.node.shut_down.load(Ordering::SeqCst));
 }
