@@ -25,7 +25,7 @@ use crate::append::Lanes;
 use crate::append::lanes::AppendThreads;
 use crate::call::{Connection, Reply};
 use crate::clock::Clock;
-use crate::config::{CurrentConfig, EndPoint};
+use crate::config::{CurrentConfig, EndPoint, KafkaConfig};
 use crate::control::Control;
 use crate::delayed::{Timers, Wake};
 use crate::departed::Departed;
@@ -51,6 +51,7 @@ use crate::metrics::{self, Metrics};
 use crate::partition::Origin;
 use crate::partitions::Partitions;
 use crate::peers::Peers;
+use crate::reconfigured::Reconfigured;
 
 /// How far the broker is; the numbers are those of Kafka's `BrokerState`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,8 +86,8 @@ pub struct Environment {
     /// Where the groups of a partition are read, which takes as long as its log is large: one partition after the other,
     /// beside all other work.
     pub group_loads: Arc<dyn Executor>,
-    /// The addresses that clients of each listener are told, ports and hosts resolved.
-    pub endpoints: Vec<EndPoint>,
+    /// What others are told of the listeners that the broker starts with.
+    pub endpoints: Endpoints,
     /// Where random choices come from: topic ids, session ids, first replicas.
     pub seed: u64,
     /// The broker's place in its cluster.
@@ -95,15 +96,15 @@ pub struct Environment {
     pub peers: Arc<dyn Peers>,
 }
 
-/// Who is told of changes of the configuration.
-type ConfigHook = Box<dyn Fn(&CurrentConfig) + Send + Sync>;
+/// The addresses that clients of each listener are told under a configuration, ports and hosts resolved.
+pub type Endpoints = Box<dyn Fn(&KafkaConfig) -> Vec<EndPoint> + Send>;
 
 /// A running broker.
 pub struct Broker {
     id: BrokerId,
     config: ArcSwap<CurrentConfig>,
     config_writer: Mutex<()>,
-    on_reconfigured: OnceLock<ConfigHook>,
+    reconfigured: Reconfigured,
     loggers: OnceLock<Arc<Loggers>>,
     clock: Arc<dyn Clock>,
     store: Arc<dyn Store>,
@@ -133,7 +134,7 @@ pub struct Broker {
     correlation: AtomicI32,
     events: AtomicU64,
     departed: Departed,
-    registration: Registration,
+    registration: ArcSwap<Registration>,
     session: Mutex<SessionId>,
     features: FeaturesCache,
     groups: GroupCoordinator,
@@ -167,7 +168,7 @@ impl Broker {
             cleaner: Cleaner::new(&config, now.mono_ms),
             config: ArcSwap::from_pointee(config),
             config_writer: Mutex::new(()),
-            on_reconfigured: OnceLock::new(),
+            reconfigured: Reconfigured::default(),
             loggers: OnceLock::new(),
             clock: environment.clock,
             store: environment.store,
@@ -195,7 +196,7 @@ impl Broker {
             correlation: AtomicI32::new(0),
             events: AtomicU64::new(1),
             departed: Departed::default(),
-            registration: found.registration,
+            registration: ArcSwap::from_pointee(found.registration),
             session: Mutex::default(),
             features: FeaturesCache::default(),
             lanes: OnceLock::new(),
@@ -315,25 +316,6 @@ impl Broker {
         })
     }
 
-    /// `hook` is given the configuration in force now, and again whenever dynamic configs have changed it. It is called
-    /// where work may block. Called once.
-    pub fn on_reconfigured(self: &Arc<Self>, hook: impl Fn(&CurrentConfig) + Send + Sync + 'static) {
-        if self.on_reconfigured.set(Box::new(hook)).is_err() {
-            tracing::error!("changes of the configuration are told to one only");
-        }
-        self.tell_reconfigured();
-    }
-
-    /// Whoever asked to be told of changes of the configuration is told.
-    pub(crate) fn tell_reconfigured(self: &Arc<Self>) {
-        let then = self.clone();
-        if self.on_reconfigured.get().is_some() {
-            self.run_job(move || {
-                then.on_reconfigured.get().into_iter().for_each(|hook| hook(&then.config()))
-            });
-        }
-    }
-
     /// Puts in force what `change` makes of the configuration. Gives the one before, the new one, and the problems that
     /// `change` tells.
     pub(crate) fn reconfigure(
@@ -444,8 +426,20 @@ impl Broker {
     }
 
     /// What the broker tells the cluster of itself.
-    pub(crate) fn registration(&self) -> &Registration {
-        &self.registration
+    pub(crate) fn registration(&self) -> Arc<Registration> {
+        self.registration.load_full()
+    }
+
+    /// From now on the broker tells this of itself, whenever it registers.
+    pub(crate) fn register_as(&self, registration: Registration) -> Arc<Registration> {
+        let registration = Arc::new(registration);
+        self.registration.store(registration.clone());
+        registration
+    }
+
+    /// Who is told of changes of the configuration.
+    pub(crate) fn reconfigured(&self) -> &Reconfigured {
+        &self.reconfigured
     }
 
     /// The groups that this broker coordinates.

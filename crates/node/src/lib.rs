@@ -19,6 +19,7 @@ mod metrics;
 mod partition;
 mod partitions;
 pub mod peers;
+mod reconfigured;
 mod refusal;
 
 pub use append::lanes::AppendThreads;

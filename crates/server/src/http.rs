@@ -25,11 +25,14 @@ use crate::settings::HttpSettings;
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const JSON: &str = "application/json";
 
+/// A node that runs, and the metrics of its server.
+type Running = (Arc<dyn Node>, Arc<ServerMetrics>);
+
 /// What the page shows.
 #[derive(Clone, Default)]
 pub struct Watched {
     /// The node and the server's metrics, once they are there.
-    pub running: Arc<OnceLock<(Arc<dyn Node>, ServerMetrics)>>,
+    pub running: Arc<OnceLock<Running>>,
     /// Cancelled when the server begins to stop.
     pub stopping: CancellationToken,
 }

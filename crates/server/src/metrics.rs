@@ -5,7 +5,7 @@
 //! `networkProcessor` is always 0, and both idle percentages are the same.
 
 use std::fmt::Write;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use net::counters::{Counter, ListenerCounters};
@@ -14,10 +14,13 @@ use tokio::runtime::Handle;
 /// The least time over which an idle share is measured.
 const IDLE_WINDOW: Duration = Duration::from_secs(1);
 
+/// A listener's name, and what it counts.
+type Counted = (Arc<str>, Arc<ListenerCounters>);
+
 /// Reads the counters of listeners and threads.
 #[derive(Debug)]
 pub struct ServerMetrics {
-    listeners: Vec<(Arc<str>, Arc<ListenerCounters>)>,
+    listeners: Mutex<Vec<Counted>>,
     runtime: Handle,
     idle: Mutex<IdleSample>,
 }
@@ -61,24 +64,39 @@ const OWN_COUNTERS: [Shown; 4] = [
 ];
 
 impl ServerMetrics {
-    /// Metrics of these listeners, by name, and of this runtime's threads.
-    pub fn new(listeners: Vec<(Arc<str>, Arc<ListenerCounters>)>, runtime: Handle) -> Self {
+    /// Metrics of this runtime's threads, and of no listener yet.
+    pub fn new(runtime: Handle) -> Self {
         let idle = IdleSample { at: Instant::now(), busy: busy(&runtime), idle: 1.0 };
-        Self { listeners, runtime, idle: Mutex::new(idle) }
+        Self { listeners: Mutex::default(), runtime, idle: Mutex::new(idle) }
+    }
+
+    /// A listener is there, and counts here.
+    pub fn listens(&self, name: Arc<str>, counters: Arc<ListenerCounters>) {
+        self.lock().push((name, counters));
+    }
+
+    /// A listener is gone, and its series with it.
+    pub fn forget(&self, name: &str) {
+        self.lock().retain(|(listener, _)| **listener != *name);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Counted>> {
+        self.listeners.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// All of them as text, without the final `# EOF`.
     pub fn render(&self) -> String {
+        let listeners = self.lock().clone();
         let mut text = String::with_capacity(4096);
-        self.connection_counts(&mut text);
+        connection_counts(&mut text, &listeners);
         for (name, help, counter) in COUNTERS {
-            self.counters(&mut text, name, help, &[("networkProcessor", "0")], counter);
+            counters(&mut text, &listeners, (name, help, counter), &[("networkProcessor", "0")]);
         }
         for (name, help, counter) in OWN_COUNTERS {
-            self.counters(&mut text, name, help, &[], counter);
+            counters(&mut text, &listeners, (name, help, counter), &[]);
         }
         let idle = self.idle();
-        let expired: u64 = self.listeners.iter().map(|(_, c)| c.connections_expired.get()).sum();
+        let expired: u64 = listeners.iter().map(|(_, c)| c.connections_expired.get()).sum();
         for (name, help, value) in [
             ("kafka_network_socketserver_networkprocessoravgidle_percent", "Idle share of the threads", idle),
             ("kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent", "Idle share", idle),
@@ -91,34 +109,6 @@ impl ServerMetrics {
             gauge(&mut text, name, help, value);
         }
         text
-    }
-
-    fn connection_counts(&self, text: &mut String) {
-        let name = "kafka_server_socket_server_metrics_connection_count";
-        head(text, name, "gauge", "Connections being served");
-        for (listener, counters) in &self.listeners {
-            let count = counters.connections();
-            // Writing to a string cannot fail.
-            let _ = writeln!(text, "{name}{{listener=\"{listener}\",networkProcessor=\"0\"}} {count}");
-        }
-    }
-
-    fn counters(
-        &self,
-        text: &mut String,
-        name: &str,
-        help: &str,
-        labels: &[(&str, &str)],
-        counter: fn(&ListenerCounters) -> &Counter,
-    ) {
-        head(text, name, "counter", help);
-        for (listener, counters) in &self.listeners {
-            let _ = write!(text, "{name}_total{{listener=\"{listener}\"");
-            for (key, value) in labels {
-                let _ = write!(text, ",{key}=\"{value}\"");
-            }
-            let _ = writeln!(text, "}} {}", counter(counters).get());
-        }
     }
 
     /// The idle share since the last time somebody asked, over a second at least.
@@ -140,6 +130,27 @@ impl ServerMetrics {
 fn busy(runtime: &Handle) -> Duration {
     let metrics = runtime.metrics();
     (0..metrics.num_workers()).map(|worker| metrics.worker_total_busy_duration(worker)).sum()
+}
+
+fn connection_counts(text: &mut String, listeners: &[Counted]) {
+    let name = "kafka_server_socket_server_metrics_connection_count";
+    head(text, name, "gauge", "Connections being served");
+    for (listener, counters) in listeners {
+        let count = counters.connections();
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{name}{{listener=\"{listener}\",networkProcessor=\"0\"}} {count}");
+    }
+}
+
+fn counters(text: &mut String, listeners: &[Counted], (name, help, counter): Shown, labels: &[(&str, &str)]) {
+    head(text, name, "counter", help);
+    for (listener, counters) in listeners {
+        let _ = write!(text, "{name}_total{{listener=\"{listener}\"");
+        for (key, value) in labels {
+            let _ = write!(text, ",{key}=\"{value}\"");
+        }
+        let _ = writeln!(text, "}} {}", counter(counters).get());
+    }
 }
 
 fn gauge(text: &mut String, name: &str, help: &str, value: f64) {
@@ -166,11 +177,10 @@ mod tests {
         counters.connections_opened.add(5);
         counters.connections_closed.add(2);
         counters.bytes_in.add(1234);
-        let listeners = vec![
-            (Arc::from("PLAINTEXT"), counters),
-            (Arc::from("INTERNAL"), Arc::new(ListenerCounters::default())),
-        ];
-        let text = ServerMetrics::new(listeners, Handle::current()).render();
+        let metrics = ServerMetrics::new(Handle::current());
+        metrics.listens(Arc::from("PLAINTEXT"), counters);
+        metrics.listens(Arc::from("INTERNAL"), Arc::default());
+        let text = metrics.render();
         for line in [
             r#"kafka_server_socket_server_metrics_connection_count{listener="PLAINTEXT",networkProcessor="0"} 3"#,
             r#"kafka_server_socket_server_metrics_connection_count{listener="INTERNAL",networkProcessor="0"} 0"#,
@@ -186,5 +196,8 @@ mod tests {
         unique.sort_unstable();
         unique.dedup();
         assert_eq!(heads.len(), unique.len(), "no metric is declared twice");
+        metrics.forget("INTERNAL");
+        let text = metrics.render();
+        assert!(text.contains("PLAINTEXT") && !text.contains("INTERNAL"));
     }
 }

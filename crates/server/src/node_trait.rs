@@ -1,16 +1,36 @@
 //! What the server asks of a node. The broker is one; tests play others.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use net::FrameHandler;
+use net::listener::ListenerSettings;
 use net::table::ConnectionLimits;
 
 /// Tells the server that [`Node::poll`] must come in this time at the latest.
 pub type DeadlineHook = Arc<dyn Fn(Duration) + Send + Sync>;
 
-/// Tells the server how many connections there may be from now on.
-pub type LimitsHook = Box<dyn Fn(ConnectionLimits) + Send + Sync>;
+/// What a node wants of its server while it runs.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// How many connections there may be.
+    pub limits: ConnectionLimits,
+    /// The listeners, in the order of the configuration.
+    pub listeners: Vec<ListenerSettings>,
+}
+
+/// Tells the server what is wanted from now on.
+pub type WantedHook = Box<dyn Fn(Wanted) + Send + Sync>;
+
+/// One listener that has its port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bound {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its address, with the port that was chosen if none was asked for.
+    pub address: SocketAddr,
+}
 
 /// Whether a node serves requests, and what it is doing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,9 +67,17 @@ pub trait Node: FrameHandler {
     /// `hook` is called when [`poll`](Self::poll) must come earlier than it said. Called once.
     fn on_earlier_deadline(&self, hook: DeadlineHook);
 
-    /// `hook` is called with how many connections there may be, now and whenever that changes. Called once. A node whose
-    /// limits never change leaves it.
-    fn on_limits(&self, _hook: LimitsHook) {}
+    /// What the node wants of its server before it serves; none: what the server was started with. May block.
+    fn wanted(&self) -> Option<Wanted> {
+        None
+    }
+
+    /// `hook` is called with what the node wants, now and whenever that changes. Called once. A node that never wants
+    /// anything else leaves it.
+    fn on_wanted(&self, _hook: WantedHook) {}
+
+    /// The listeners are these now, after a change of what is wanted. May block.
+    fn bound(&self, _bound: &[Bound]) {}
 
     /// Gives away what it leads, while everything is still served (controlled shutdown). May block. A node that
     /// is alone has nobody to give anything to.

@@ -10,27 +10,31 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use net::listener::{BindError, BoundListener, Listener};
-use net::table::ConnectionTable;
+use net::table::{ConnectionLimits, ConnectionTable};
 use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
 use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 use crate::http::{self, HttpError, Watched};
 use crate::metrics::ServerMetrics;
-use crate::node_trait::Node;
+use crate::node_trait::{Node, Wanted};
 use crate::settings::ServerSettings;
 use crate::start_block::StartBlock;
 use crate::ticker::Ticker;
 
 mod control_plane;
+mod listeners;
 mod several;
 
+pub use crate::node_trait::Bound;
 pub use several::{Serving, Start, run_all};
 
 use self::control_plane::ControlPlane;
+use self::listeners::Listeners;
 
 /// How long the last answers may take to be written.
 const LAST_WORDS: Duration = Duration::from_millis(200);
@@ -62,15 +66,6 @@ pub enum RunError {
     /// The system gave no threads or signals.
     #[error("the system refuses what every process gets: {0}")]
     System(#[from] io::Error),
-}
-
-/// One listener that has its port.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Bound {
-    /// Its name.
-    pub name: Arc<str>,
-    /// Its address, with the port that was chosen if none was asked for.
-    pub address: SocketAddr,
 }
 
 /// Serves until the process is asked to stop (SIGTERM, SIGINT). `start` makes the node, knowing the ports; it
@@ -165,7 +160,7 @@ where
     if let Err(error) = say(&block) {
         tracing::warn!(%error, "standard output takes no start block");
     }
-    let accepting = served.accept();
+    let accepting = served.accept(&node);
     stop.cancelled().await;
     on_a_thread(&node, "give away what it leads", |node| node.leave()).await;
     accepting.stop(&node, settings.drain).await;
@@ -214,7 +209,7 @@ fn open_page(settings: &ServerSettings, watched: &Watched) -> Result<Option<Page
 /// A server whose listeners listen, though nobody accepts yet.
 struct Served {
     listeners: Vec<Listener>,
-    control_plane: Option<ControlPlane>,
+    keeper: Listeners,
     table: Arc<ConnectionTable>,
     clock: Ticker,
     disks: Ticker,
@@ -240,47 +235,50 @@ async fn open(
         Ticker::start(&format!("cleaner-{number}"), move || cleaner.clean())
     });
     let cleaners = cleaners.collect::<io::Result<Vec<_>>>()?;
-    let table = ConnectionTable::new(settings.limits.clone());
-    let limited = Arc::clone(&table);
-    node.on_limits(Box::new(move |limits| limited.set_limits(limits)));
+    let (limits, bound) = as_wanted(settings, node, bound).await?;
+    let table = ConnectionTable::new(limits);
     let start_thread = |name: &Arc<str>| ControlPlane::start(Arc::clone(name), settings.blocking_threads);
     let control_plane = settings.control_plane.as_ref().map(start_thread).transpose()?;
-    let mut listeners = Vec::with_capacity(bound.len());
-    for listener in bound {
-        let name = Arc::clone(&listener.settings().name);
-        let handler: Arc<dyn net::FrameHandler> = Arc::<dyn Node>::clone(node);
-        let listener = {
-            let _there = control_plane.as_ref().and_then(|it| it.serves(&name)).map(Handle::enter);
-            listener.listen(Arc::clone(&table), handler)
-        };
-        listeners.push(listener.map_err(|error| RunError::Listen { name, error })?);
-    }
-    let counters = listeners.iter().map(|l| (Arc::clone(&l.settings().name), l.counters())).collect();
-    let metrics = ServerMetrics::new(counters, Handle::current());
+    let metrics = Arc::new(ServerMetrics::new(Handle::current()));
+    let keeper = Listeners::new(Arc::clone(node), Arc::clone(&table), Arc::clone(&metrics), control_plane);
+    let listeners = bound.into_iter().map(|it| keeper.listen(it)).collect::<Result<Vec<_>, _>>()?;
     // Set once: a server runs once.
     let _ = watched.running.set((Arc::clone(node), metrics));
-    Ok(Served { listeners, control_plane, table, clock, disks, cleaners })
+    Ok(Served { listeners, keeper, table, clock, disks, cleaners })
+}
+
+/// The limits and listeners that the node wants, which may have found others than it was started with.
+async fn as_wanted(
+    settings: &ServerSettings,
+    node: &Arc<dyn Node>,
+    bound: Vec<BoundListener>,
+) -> Result<(ConnectionLimits, Vec<BoundListener>), RunError> {
+    let (node, limits) = (Arc::clone(node), settings.limits.clone());
+    let asked = tokio::task::spawn_blocking(move || match node.wanted() {
+        Some(wanted) => Ok((wanted.limits, listeners::rebind(bound, wanted.listeners)?)),
+        None => Ok::<_, RunError>((limits, bound)),
+    });
+    asked.await.unwrap_or_else(|error| Err(RunError::Node(error.to_string())))
 }
 
 impl Served {
     /// Begins to accept on every listener.
-    fn accept(self) -> Accepting {
+    fn accept(self, node: &Arc<dyn Node>) -> Accepting {
         let stop = CancellationToken::new();
-        let Self { listeners, control_plane, table, clock, disks, cleaners } = self;
-        let tasks = listeners.into_iter().map(|listener| {
-            let apart = control_plane.as_ref().and_then(|it| it.serves(&listener.settings().name)).cloned();
-            apart.unwrap_or_else(Handle::current).spawn(listener.run(stop.clone()))
-        });
-        let tasks = tasks.collect();
-        Accepting { tasks, _control_plane: control_plane, stop, table, clock, disks, cleaners }
+        let Self { listeners, mut keeper, table, clock, disks, cleaners } = self;
+        for listener in listeners {
+            keeper.accept(listener);
+        }
+        let (want, wanted) = watch::channel(None::<Wanted>);
+        let keeper = tokio::spawn(keeper.keep(wanted, stop.clone()));
+        node.on_wanted(Box::new(move |wanted| drop(want.send_replace(Some(wanted)))));
+        Accepting { keeper, stop, table, clock, disks, cleaners }
     }
 }
 
 /// A server at work.
 struct Accepting {
-    tasks: Vec<JoinHandle<()>>,
-    // Ends after its connections.
-    _control_plane: Option<ControlPlane>,
+    keeper: JoinHandle<Option<ControlPlane>>,
     stop: CancellationToken,
     table: Arc<ConnectionTable>,
     clock: Ticker,
@@ -292,11 +290,11 @@ impl Accepting {
     /// Ends all in order.
     async fn stop(self, node: &Arc<dyn Node>, drain: Duration) {
         self.stop.cancel();
-        for task in self.tasks {
-            if let Err(error) = task.await {
-                tracing::error!(%error, "a listener has panicked");
-            }
-        }
+        // Serves its connections until this ends.
+        let _control_plane = self.keeper.await.unwrap_or_else(|error| {
+            tracing::error!(%error, "the listeners did not end");
+            None
+        });
         self.table.drain();
         // Who is not done by then gets his answer below, or none.
         let _ = tokio::time::timeout(drain, self.table.emptied()).await;

@@ -23,11 +23,11 @@ use tokio::runtime::Handle;
 use wire::response::Part;
 
 use crate::elastic::Elastic;
-use crate::node_trait::{DeadlineHook, LimitsHook, Node, Readiness};
+use crate::node_trait::{DeadlineHook, Node, Readiness, Wanted, WantedHook};
 use crate::peers::{self, PeerSettings, TcpPeers};
 use crate::pool::Pool;
 use crate::run::{Bound, RunError, Serving, Start, run, run_all};
-use crate::settings::{ServerSettings, limits_now};
+use crate::settings::ServerSettings;
 use crate::store::{self, Held, OpenStore};
 use crate::ticker::Ticker;
 
@@ -96,7 +96,7 @@ where
     let pool = Pool::start("jobs", JOB_THREADS, JOB_QUEUE).map_err(|error| error.to_string())?;
     // One job loads all that waits, and at most the next one waits for its end.
     let group_loads = Pool::start("group-loads", 1, 1).map_err(|error| error.to_string())?;
-    let endpoints = endpoints(&config, bound);
+    let bound = bound.to_vec();
     let peers = Arc::new(TcpPeers::new(Handle::current(), PeerSettings::from_config(&config)));
     let peer_counters = peers.counters();
     let environment = Environment {
@@ -107,7 +107,7 @@ where
         disk: Arc::new(node::RealDisk),
         executor: Arc::new(pool),
         group_loads: Arc::new(group_loads),
-        endpoints,
+        endpoints: Box::new(move |config| endpoints(config, &bound)),
         seed: seed(),
         peers,
     };
@@ -291,8 +291,21 @@ impl Node for BrokerNode {
         });
     }
 
-    fn on_limits(&self, hook: LimitsHook) {
-        self.broker.on_reconfigured(move |config| hook(limits_now(config)));
+    fn wanted(&self) -> Option<Wanted> {
+        Some(Wanted::of(&self.broker.config()))
+    }
+
+    fn on_wanted(&self, hook: WantedHook) {
+        self.broker.on_reconfigured(move |config| hook(Wanted::of(config)));
+    }
+
+    fn bound(&self, bound: &[Bound]) {
+        let config = self.broker.config();
+        // Nobody is told of an address where nobody listens.
+        let is_bound = |it: &EndPoint| bound.iter().any(|bound| *bound.name == *it.listener_name);
+        if config.listeners.advertised.iter().all(is_bound) {
+            self.broker.advertise(&endpoints(&config, bound));
+        }
     }
 
     fn leave(&self) {

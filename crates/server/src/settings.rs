@@ -8,8 +8,10 @@ use std::time::Duration;
 use net::ConnectionSettings;
 use net::listener::ListenerSettings;
 use net::table::{ConnectionLimits, RateWindows};
-use node::config::KafkaConfig;
+use node::config::{EndPoint, KafkaConfig};
 use thiserror::Error;
+
+use crate::node_trait::Wanted;
 
 /// The key of the HTTP address.
 const HTTP_ADDRESS: &str = "blumfeld.http.address";
@@ -62,31 +64,6 @@ impl ServerSettings {
     /// # Errors
     /// If it asks for what cannot be had.
     pub fn from_config(config: &KafkaConfig) -> Result<Self, SettingsError> {
-        let connection = ConnectionSettings {
-            max_frame_bytes: config.socket_request_max_bytes,
-            max_idle: u64::try_from(config.connections_max_idle_ms).ok().map(Duration::from_millis),
-            ..ConnectionSettings::default()
-        };
-        let bound = &config.listeners.bound;
-        let mut listeners = Vec::with_capacity(bound.len());
-        for end_point in bound {
-            listeners.push(ListenerSettings {
-                name: Arc::from(end_point.listener_name.as_str()),
-                host: end_point.host.clone(),
-                port: end_point.port,
-                // Only one IPv4 and one IPv6 address may have the same port.
-                shares_port: end_point.port != 0
-                    && bound.iter().filter(|other| other.port == end_point.port).count() > 1,
-                backlog: config.socket_listen_backlog_size,
-                send_buffer: buffer(config, "socket.send.buffer.bytes", config.socket_send_buffer_bytes),
-                receive_buffer: buffer(
-                    config,
-                    "socket.receive.buffer.bytes",
-                    config.socket_receive_buffer_bytes,
-                ),
-                connection,
-            });
-        }
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let (limits, unresolved) = limits(config);
         if let Some(error) = unresolved {
@@ -94,7 +71,7 @@ impl ServerSettings {
         }
         Ok(Self {
             limits,
-            listeners,
+            listeners: listeners(config),
             control_plane: config.listeners.control_plane.as_deref().map(Arc::from),
             // As many as cores may write at once, and one more stays for the sockets when a disk stalls.
             network_threads: config.num_network_threads.min(cores.saturating_add(1)).max(2),
@@ -107,6 +84,41 @@ impl ServerSettings {
             about: Vec::new(),
         })
     }
+}
+
+impl Wanted {
+    /// What a configuration that comes in force while the server runs asks for: a host of the limits that has no address is
+    /// told, and goes without a limit of its own.
+    pub(crate) fn of(config: &KafkaConfig) -> Self {
+        let (limits, unresolved) = limits(config);
+        if let Some(error) = unresolved {
+            tracing::warn!(%error, "a limit of connections has no effect");
+        }
+        Self { limits, listeners: listeners(config) }
+    }
+}
+
+/// The listeners of a configuration, in its order.
+fn listeners(config: &KafkaConfig) -> Vec<ListenerSettings> {
+    let connection = ConnectionSettings {
+        max_frame_bytes: config.socket_request_max_bytes,
+        max_idle: u64::try_from(config.connections_max_idle_ms).ok().map(Duration::from_millis),
+        ..ConnectionSettings::default()
+    };
+    let bound = &config.listeners.bound;
+    let settings = |end_point: &EndPoint| ListenerSettings {
+        name: Arc::from(end_point.listener_name.as_str()),
+        host: end_point.host.clone(),
+        port: end_point.port,
+        // Only one IPv4 and one IPv6 address may have the same port.
+        shares_port: end_point.port != 0
+            && bound.iter().filter(|other| other.port == end_point.port).count() > 1,
+        backlog: config.socket_listen_backlog_size,
+        send_buffer: buffer(config, "socket.send.buffer.bytes", config.socket_send_buffer_bytes),
+        receive_buffer: buffer(config, "socket.receive.buffer.bytes", config.socket_receive_buffer_bytes),
+        connection,
+    };
+    bound.iter().map(settings).collect()
 }
 
 /// The size of a socket buffer, if one is asked for. Kafka's default, 100 KiB, would take from the system the
@@ -157,16 +169,6 @@ fn of_listeners(config: &KafkaConfig, key: &str, of_broker: usize) -> HashMap<Ar
     };
     let names = config.listeners.bound.iter().map(|end_point| end_point.listener_name.as_str());
     names.map(|name| (Arc::from(name), limit(name))).collect()
-}
-
-/// The limits of a configuration that comes in force while the server runs: a host that has no address is told, and goes
-/// without a limit of its own.
-pub(crate) fn limits_now(config: &KafkaConfig) -> ConnectionLimits {
-    let (limits, unresolved) = limits(config);
-    if let Some(error) = unresolved {
-        tracing::warn!(%error, "a limit of connections has no effect");
-    }
-    limits
 }
 
 #[cfg(test)]

@@ -45,7 +45,8 @@ pub(crate) fn check(files: &[SourceFile]) -> Vec<Finding> {
 }
 
 fn functions(text: &str) -> impl Iterator<Item = &str> {
-    text.lines().filter_map(|line| line.trim_start().strip_prefix("fn ")?.split('(').next())
+    let declared = text.lines().map(str::trim_start).map(|line| line.strip_prefix("async ").unwrap_or(line));
+    declared.filter_map(|line| line.strip_prefix("fn ")?.split('(').next())
 }
 
 fn is_test(name: &str) -> bool {
@@ -69,10 +70,11 @@ mod tests {
 
     #[test]
     fn names_that_no_test_and_no_story_has_are_found() {
-        let page = "`a_test_that_is_there` `story.txt` `min_isr` `tests/scenarios/x.txt`\n`a_test_that_is_gone`, `gone.txt`";
+        let page = "`a_test_that_is_there` `another_that_is_there` `story.txt` `min_isr` `tests/scenarios/x.txt`\n`a_test_that_is_gone`, `gone.txt`";
         let files = [
             file("docs/regressions.md", page),
             file("crates/a/src/b.rs", "    fn a_test_that_is_there() {\n"),
+            file("crates/a/src/c.rs", "async fn another_that_is_there() {\n"),
             file("tests/scenarios/replica/story.txt", ""),
         ];
         let found: Vec<_> = check(&files).into_iter().map(|it| (it.line, it.message)).collect();

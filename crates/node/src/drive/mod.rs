@@ -1,5 +1,6 @@
 //! Carries out what was decided: writes the store, makes and removes logs, publishes the new picture.
 
+mod advertise;
 pub(crate) mod alter_partition;
 pub(crate) mod auto_create;
 pub(crate) mod broker_configs;

@@ -125,7 +125,8 @@ pub fn start(config: KafkaConfig, environment: Environment) -> Result<Arc<Broker
         tracing::error!(%partition, %error, "the log cannot be opened and stays offline");
     }
     tell_losses(&loaded);
-    let registration = Registration::new(&config, &environment.endpoints, id, now.wall_ms);
+    let endpoints = (environment.endpoints)(&config);
+    let registration = Registration::new(&config, &endpoints, id, now.wall_ms);
     let (broker_epoch, session) = surely(&*store, || {
         let broker_epoch = join(&*store, &*environment.clock, membership, lost_tail, &registration)?;
         // A session that is over by now has taken the registration with it: all of it is done again under a new one.

@@ -307,6 +307,30 @@ fn whoever_asked_is_told_the_limits_now_and_when_they_change() {
     assert_eq!(seen, [100, 50, 60, 50]);
 }
 
+/// KIP-226.
+#[test]
+fn a_broker_is_given_other_listeners_while_it_runs_but_not_without_that_of_the_brokers() {
+    let node = Node::start(&[]);
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let sink = seen.clone();
+    node.broker.on_reconfigured(move |config| {
+        let names = config.listeners.bound.iter().map(|it| it.listener_name.clone());
+        *sink.lock().unwrap() = names.collect::<Vec<_>>();
+    });
+    let map = ("listener.security.protocol.map", SET, Some("PLAINTEXT:PLAINTEXT,EXTRA:PLAINTEXT"));
+    let listeners = |text| ("listeners", SET, Some(text));
+    let two = listeners("PLAINTEXT://localhost:9092,EXTRA://localhost:9095");
+    let refused = ErrorCode::InvalidRequest.code();
+    assert_eq!(alter(&node, ONE, false, &[two]), refused, "it has no security protocol");
+    assert_eq!(alter(&node, ALL, false, &[map, two]), refused, "brokers do not share a port");
+    assert_eq!(alter(&node, ONE, false, &[map, two]), 0);
+    assert_eq!(*seen.lock().unwrap(), ["PLAINTEXT", "EXTRA"]);
+    assert_eq!(alter(&node, ONE, false, &[listeners("EXTRA://localhost:9095")]), refused);
+    assert_eq!(*seen.lock().unwrap(), ["PLAINTEXT", "EXTRA"]);
+    delete(&node, ONE, "listeners");
+    assert_eq!(*seen.lock().unwrap(), ["PLAINTEXT"]);
+}
+
 /// KAFKA-9625, redpanda-data/redpanda#2645.
 #[test]
 fn throttles_are_shown_and_keys_of_plugins_are_not() {

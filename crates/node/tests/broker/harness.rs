@@ -14,7 +14,7 @@ use node::StoreEvents;
 use node::broker::{Broker, Environment};
 use node::call::{Connection, Outcome, Reply};
 use node::clock::{Clock, SystemClock};
-use node::config::{EndPoint, KafkaConfig};
+use node::config::KafkaConfig;
 use storage::disk::{Disk, FileRange, RealDisk};
 use tempfile::TempDir;
 use wire::api::ApiKey;
@@ -87,7 +87,6 @@ impl Node {
         let mut overrides = vec![("log.dirs".to_owned(), logs.join(","))];
         overrides.extend(settings.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
         let (config, _) = KafkaConfig::without_file(&overrides).unwrap();
-        let endpoints: Vec<EndPoint> = config.listeners.advertised.clone();
         let store = EmbeddedStore::open_file(&dir.path().join("metadata.redb")).unwrap();
         let store_events = Arc::new(StoreEvents::default());
         let gate = Arc::new(Gate::before(store.session(store_events.sink())));
@@ -101,7 +100,7 @@ impl Node {
             disk,
             executor: jobs.clone(),
             group_loads: group_loads.clone(),
-            endpoints,
+            endpoints: Box::new(|config| config.listeners.advertised.clone()),
             seed: 7,
             membership: node::Membership::Alone,
             peers: peers.clone(),

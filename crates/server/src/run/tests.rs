@@ -8,10 +8,14 @@ use net::{ConnectionInfo, FrameHandler, Outcome, Part, Reply};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
+use tokio::time::timeout;
 
 use super::*;
-use crate::node_trait::{DeadlineHook, Readiness};
+use crate::node_trait::{DeadlineHook, Readiness, WantedHook};
 use crate::settings::HttpSettings;
+
+/// How long anything may take.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Called when a node is shut down.
 pub(super) type OnEnd = Box<dyn FnOnce() + Send>;
@@ -26,6 +30,10 @@ pub(super) struct Double {
     left: AtomicBool,
     parked: Mutex<Vec<Reply>>,
     hook: Mutex<Option<DeadlineHook>>,
+    /// What it wants before it serves.
+    wanted_first: Option<Wanted>,
+    want: Mutex<Option<WantedHook>>,
+    bound: watch::Sender<Vec<Bound>>,
     polls: AtomicUsize,
     housekeepings: AtomicUsize,
     shut_down: AtomicBool,
@@ -35,6 +43,23 @@ impl Double {
     pub(super) fn with_end(id: i32, on_end: OnEnd) -> Self {
         Self { id, on_end: Mutex::new(Some(on_end)), ..Self::default() }
     }
+
+    /// One that wants other listeners than the server was started with.
+    pub(super) fn wanting(listeners: Vec<ListenerSettings>) -> Self {
+        Self { wanted_first: Some(wanted(listeners)), ..Self::default() }
+    }
+
+    /// Wants these listeners from now on, and waits until the server has told what is bound.
+    pub(super) async fn want(&self, listeners: Vec<ListenerSettings>) -> Vec<Bound> {
+        let mut told = self.bound.subscribe();
+        self.want.lock().unwrap().as_ref().unwrap()(wanted(listeners));
+        timeout(PATIENCE, told.changed()).await.unwrap().unwrap();
+        told.borrow().clone()
+    }
+}
+
+fn wanted(listeners: Vec<ListenerSettings>) -> Wanted {
+    Wanted { limits: ConnectionLimits::default(), listeners }
 }
 
 impl FrameHandler for Double {
@@ -67,6 +92,18 @@ impl Node for Double {
 
     fn on_earlier_deadline(&self, hook: DeadlineHook) {
         *self.hook.lock().unwrap() = Some(hook);
+    }
+
+    fn wanted(&self) -> Option<Wanted> {
+        self.wanted_first.clone()
+    }
+
+    fn on_wanted(&self, hook: WantedHook) {
+        *self.want.lock().unwrap() = Some(hook);
+    }
+
+    fn bound(&self, bound: &[Bound]) {
+        self.bound.send_replace(bound.to_vec());
     }
 
     fn leave(&self) {
@@ -103,20 +140,20 @@ impl Node for Double {
 }
 
 /// A server in this test's runtime.
-struct Running {
-    node: Arc<Double>,
-    text: String,
+pub(super) struct Running {
+    pub(super) node: Arc<Double>,
+    pub(super) text: String,
     stop: CancellationToken,
     task: JoinHandle<Result<(), RunError>>,
 }
 
 impl Running {
-    async fn start(drain: Duration) -> Self {
-        Self::start_with(settings(drain)).await
+    pub(super) async fn start(drain: Duration) -> Self {
+        Self::start_with(settings(drain), Double::default()).await
     }
 
-    async fn start_with(settings: ServerSettings) -> Self {
-        let node = Arc::new(Double { id: 7, ..Double::default() });
+    pub(super) async fn start_with(settings: ServerSettings, node: Double) -> Self {
+        let node = Arc::new(Double { id: 7, ..node });
         let stop = CancellationToken::new();
         let (said, saying) = oneshot::channel();
         let (made, token) = (Arc::clone(&node), stop.clone());
@@ -143,7 +180,7 @@ impl Running {
         String::from(&line[start..start + end])
     }
 
-    async fn get(&self, path: &str) -> (u16, String) {
+    pub(super) async fn get(&self, path: &str) -> (u16, String) {
         let mut stream = TcpStream::connect(self.address("watch")).await.unwrap();
         let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).await.unwrap();
@@ -153,12 +190,17 @@ impl Running {
         (code, String::from(answer.split_once("\r\n\r\n").unwrap().1))
     }
 
+    pub(super) async fn stop(self) {
+        self.stop.cancel();
+        self.task.await.unwrap().unwrap();
+    }
+
     async fn send(&self, body: &[u8]) -> TcpStream {
         send(&self.address("listens"), body).await
     }
 }
 
-async fn send(address: &str, body: &[u8]) -> TcpStream {
+pub(super) async fn send(address: &str, body: &[u8]) -> TcpStream {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_i32(i32::try_from(body.len()).unwrap()).await.unwrap();
     stream.write_all(body).await.unwrap();
@@ -178,7 +220,7 @@ pub(super) fn settings(drain: Duration) -> ServerSettings {
     }
 }
 
-async fn receive(stream: &mut TcpStream) -> Vec<u8> {
+pub(super) async fn receive(stream: &mut TcpStream) -> Vec<u8> {
     let size = stream.read_i32().await.unwrap();
     let mut body = vec![0; usize::try_from(size).unwrap()];
     stream.read_exact(&mut body).await.unwrap();
@@ -353,7 +395,7 @@ async fn the_connections_of_the_control_plane_have_a_thread_of_their_own() {
         control_plane: Some(Arc::from("CONTROL")),
         ..settings(Duration::from_secs(1))
     };
-    let running = Running::start_with(with_control).await;
+    let running = Running::start_with(with_control, Double::default()).await;
     let addresses: Vec<_> =
         running.text.lines().filter_map(|line| line.trim().strip_prefix("listens")).collect();
     let mut names = Vec::new();
@@ -365,7 +407,7 @@ async fn the_connections_of_the_control_plane_have_a_thread_of_their_own() {
     assert_ne!(names[0], b"control-plane");
     assert_eq!(names[1], b"control-plane");
     // What is in service there is answered at the end, too.
-    running.stop.cancel();
-    running.task.await.unwrap().unwrap();
-    assert!(running.node.shut_down.load(Ordering::SeqCst));
+    let node = Arc::clone(&running.node);
+    running.stop().await;
+    assert!(node.shut_down.load(Ordering::SeqCst));
 }

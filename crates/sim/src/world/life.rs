@@ -63,7 +63,7 @@ impl World {
             disk: Arc::new(disk),
             executor: Arc::new(Jobs::new(self.weak(), incarnation.clone())),
             group_loads: Arc::new(Jobs::new(self.weak(), incarnation.clone())),
-            endpoints: config.listeners.advertised.clone(),
+            endpoints: Box::new(|config| config.listeners.advertised.clone()),
             seed: self.chances.brokers.number(),
             membership: Membership::Member {
                 session_timeout: Duration::from_millis(SESSION_TIMEOUT_MS),

@@ -159,22 +159,31 @@ impl Registration {
                 Err(error) if !error.is_no_node() => return Err(error.into()),
                 _ => continue,
             };
-            // What cannot be read tells no address.
-            let Ok(other) = BrokerRegistration::decode(data.as_deref()) else { continue };
-            let taken = |mine: &&broker::Endpoint| {
-                other.endpoints.iter().any(|it| (&it.host, it.port) == (&mine.host, mine.port))
-            };
-            if let Some(address) = self.value.endpoints.iter().find(taken) {
-                let address = format!("{}:{}", address.host, address.port);
+            if let Some(address) = self.shared_with(data.as_deref()) {
                 return Err(StartError::AddressTaken { address, other: id });
             }
         }
         Ok(())
     }
+
+    /// The address, `host:port`, that the registration of another broker has, too. What cannot be read tells none.
+    pub(crate) fn shared_with(&self, other: Option<&[u8]>) -> Option<String> {
+        let other = BrokerRegistration::decode(other).ok()?;
+        let is_shared = |mine: &&broker::Endpoint| {
+            other.endpoints.iter().any(|it| (&it.host, it.port) == (&mine.host, mine.port))
+        };
+        let shared = self.value.endpoints.iter().find(is_shared)?;
+        Some(format!("{}:{}", shared.host, shared.port))
+    }
+
+    /// The write that puts this in the place of a registration, if that still has `version`.
+    pub(crate) fn update(&self, version: i32) -> Request {
+        Request::set(broker::path(self.id), self.value.encode(self.version), Some(version))
+    }
 }
 
 /// The ids of brokers among the names of znodes.
-pub(super) fn ids(names: &[String]) -> impl Iterator<Item = BrokerId> {
+pub(crate) fn ids(names: &[String]) -> impl Iterator<Item = BrokerId> {
     names.iter().filter_map(|name| name.parse().ok().map(BrokerId))
 }
 

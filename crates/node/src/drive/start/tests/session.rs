@@ -59,7 +59,6 @@ fn start_and_end_session(at: i64) -> bool {
     let left = Arc::new(AtomicI64::new(at));
     let session = store.session(store_events.sink());
     let dying = Arc::new(Dying { session, store: store.clone(), left: left.clone() });
-    let endpoints = config.listeners.advertised.clone();
     let environment = Environment {
         store: dying.clone(),
         store_events,
@@ -67,7 +66,7 @@ fn start_and_end_session(at: i64) -> bool {
         disk: Arc::new(RealDisk),
         executor: Arc::new(Inline),
         group_loads: Arc::new(Inline),
-        endpoints,
+        endpoints: Box::new(|config| config.listeners.advertised.clone()),
         seed: 7,
         membership: Membership::Alone,
         peers: Arc::new(NoPeers),
