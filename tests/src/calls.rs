@@ -71,15 +71,35 @@ pub fn create_topic(bootstrap: &str, topic: &str, partitions: i32, configs: &[(&
 /// When the broker refuses.
 pub fn set_topic_config(bootstrap: &str, topic: &str, key: &str, value: &str) -> Result<()> {
     const TOPIC: i8 = 2;
+    alter_configs(bootstrap, TOPIC, topic, &[(key, Some(value))])
+}
+
+/// Sets dynamic configs of the broker at `bootstrap`, and deletes those without a value, all at once.
+///
+/// # Errors
+/// When the broker refuses.
+pub fn alter_broker(bootstrap: &str, id: i32, changes: &[(&str, Option<&str>)]) -> Result<()> {
+    const BROKER: i8 = 4;
+    alter_configs(bootstrap, BROKER, &id.to_string(), changes)
+}
+
+fn alter_configs(bootstrap: &str, kind: i8, name: &str, changes: &[(&str, Option<&str>)]) -> Result<()> {
+    const SET: i8 = 0;
+    const DELETE: i8 = 1;
     let text = |text: &str| StrBytes::from_string(text.to_owned());
-    let config = AlterableConfig::default().with_name(text(key)).with_value(Some(text(value)));
+    let configs = changes.iter().map(|(key, value)| {
+        AlterableConfig::default()
+            .with_name(text(key))
+            .with_config_operation(if value.is_some() { SET } else { DELETE })
+            .with_value(value.map(text))
+    });
     let resource = AlterConfigsResource::default()
-        .with_resource_type(TOPIC)
-        .with_resource_name(text(topic))
-        .with_configs(vec![config]);
+        .with_resource_type(kind)
+        .with_resource_name(text(name))
+        .with_configs(configs.collect());
     let request = IncrementalAlterConfigsRequest::default().with_resources(vec![resource]);
     let response = Connection::open(bootstrap)?.call(1, &request)?;
-    let answer = response.responses.first().context("no topic in the answer")?;
+    let answer = response.responses.first().context("no resource in the answer")?;
     ensure!(answer.error_code == 0, "IncrementalAlterConfigs: {answer:?}");
     Ok(())
 }

@@ -31,7 +31,7 @@ use crate::wait;
 
 pub use parting::Parting;
 pub use tree::{PartitionState, Tree};
-pub use view::{PartitionView, cluster_view, topic_view};
+pub use view::{PartitionView, cluster_view, told_addresses, topic_view};
 
 /// How long a condition of a cluster may take.
 pub const LIMIT: Duration = Duration::from_secs(90);
@@ -47,6 +47,10 @@ pub struct Plan {
     pub options: Options,
     /// Whether each is reached through a proxy that knows frames.
     pub proxied: bool,
+    /// Whether each is in a rack of its own, `rack-1` for broker 1 and so on.
+    pub racks: bool,
+    /// Listeners that each has beside `PLAINTEXT`, without encryption as that one, on any port.
+    pub more_listeners: &'static [&'static str],
     /// How many ZooKeeper servers there are.
     pub zookeepers: usize,
     /// `zookeeper.session.timeout.ms`, at least two seconds.
@@ -61,6 +65,8 @@ impl Plan {
             kinds: vec![kind; brokers],
             options: Options::default(),
             proxied: false,
+            racks: false,
+            more_listeners: &[],
             zookeepers: 1,
             session_timeout_ms: SESSION_TIMEOUT_MS,
         }
@@ -70,6 +76,20 @@ impl Plan {
     #[must_use]
     pub fn proxied(mut self) -> Self {
         self.proxied = true;
+        self
+    }
+
+    /// The same, each broker in a rack of its own.
+    #[must_use]
+    pub fn in_racks(mut self) -> Self {
+        self.racks = true;
+        self
+    }
+
+    /// The same, each broker with these listeners beside `PLAINTEXT`.
+    #[must_use]
+    pub fn listening(mut self, more: &'static [&'static str]) -> Self {
+        self.more_listeners = more;
         self
     }
 
@@ -88,7 +108,8 @@ impl Plan {
         self
     }
 
-    fn options(&self) -> Options {
+    /// The options of broker `id` at `port`.
+    fn options(&self, id: i32, port: u16) -> Options {
         let copies = self.kinds.len().min(3).to_string();
         let session_timeout = self.session_timeout_ms.to_string();
         let mut properties: Vec<(String, String)> = [
@@ -100,6 +121,19 @@ impl Plan {
         ]
         .map(|(key, value)| (key.to_owned(), value.to_owned()))
         .to_vec();
+        if self.racks {
+            properties.push(("broker.rack".to_owned(), format!("rack-{id}")));
+        }
+        if !self.more_listeners.is_empty() {
+            let (mut listeners, mut map) =
+                (format!("PLAINTEXT://127.0.0.1:{port}"), "PLAINTEXT:PLAINTEXT".to_owned());
+            for name in self.more_listeners {
+                listeners.push_str(&format!(",{name}://127.0.0.1:0"));
+                map.push_str(&format!(",{name}:PLAINTEXT"));
+            }
+            properties.push(("listeners".to_owned(), listeners));
+            properties.push(("listener.security.protocol.map".to_owned(), map));
+        }
         properties.extend(self.options.properties.iter().cloned());
         Options { properties, ..self.options.clone() }
     }
@@ -144,10 +178,9 @@ impl Cluster {
         // A session lasts two ticks at least.
         let tick = (plan.session_timeout_ms / 4).max(200);
         let ensemble = Ensemble::start(folder.path(), plan.zookeepers, tick)?;
-        let options = plan.options();
         let seats = (1..)
             .zip(&plan.kinds)
-            .map(|(id, kind)| Seat::new(id, *kind, options.clone(), plan.proxied, &ensemble))
+            .map(|(id, kind)| Seat::new(id, *kind, plan, &ensemble))
             .collect::<Result<Vec<_>>>()?;
         Ok(Self { seats, ensemble, _folder: folder })
     }
@@ -388,16 +421,16 @@ impl Cluster {
 }
 
 impl Seat {
-    fn new(id: i32, kind: Kind, options: Options, proxied: bool, ensemble: &Ensemble) -> Result<Self> {
+    fn new(id: i32, kind: Kind, plan: &Plan, ensemble: &Ensemble) -> Result<Self> {
         let port = ports::free()?;
         let target = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let proxy = if proxied { Some(BrokerProxy::start(target)?) } else { None };
+        let proxy = if plan.proxied { Some(BrokerProxy::start(target)?) } else { None };
         let to_zookeeper =
             ensemble.addresses().iter().map(|it| TcpProxy::start(it)).collect::<Result<Vec<_>>>()?;
         let connect = to_zookeeper.iter().map(TcpProxy::address).collect::<Vec<_>>().join(",");
         let advertised_port = proxy.as_ref().map(BrokerProxy::port);
         let member = Member { id, connect, advertised_port };
-        let broker = Broker::prepare_member(kind, options, port, member)?;
+        let broker = Broker::prepare_member(kind, plan.options(id, port), port, member)?;
         Ok(Self { broker, proxy, to_zookeeper })
     }
 }

@@ -92,6 +92,24 @@ impl Tree {
         self.client.children("/brokers/ids")?.iter().map(|name| Ok(name.parse()?)).collect()
     }
 
+    /// Where a broker says that it is reached, `host:port` by listener; none when it is not registered.
+    ///
+    /// # Errors
+    /// When the tree cannot be read.
+    pub fn endpoints(&mut self, broker: i32) -> Result<Option<BTreeMap<String, String>>> {
+        let Some(json) = self.json(&format!("/brokers/ids/{broker}"))? else { return Ok(None) };
+        let endpoints = json.get("endpoints").and_then(Value::as_array).context("no endpoints")?;
+        let endpoint = |it: &Value| {
+            let (name, address) = it.as_str()?.split_once("://")?;
+            Some((name.to_owned(), address.to_owned()))
+        };
+        endpoints
+            .iter()
+            .map(|it| endpoint(it).with_context(|| format!("no endpoint: {it}")))
+            .collect::<Result<_>>()
+            .map(Some)
+    }
+
     /// The replicas of each partition of a topic.
     ///
     /// # Errors

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use kafka_protocol::messages::MetadataRequest;
+use kafka_protocol::messages::metadata_response::MetadataResponseBroker;
 
 use crate::calls;
 use crate::raw::Connection;
@@ -34,6 +35,17 @@ pub fn cluster_view(address: &str) -> Result<(Option<i32>, BTreeSet<i32>)> {
     let metadata = connect(address)?.call(1, &request)?;
     let controller = Some(metadata.controller_id.0).filter(|id| *id >= 0);
     Ok((controller, metadata.brokers.iter().map(|broker| broker.node_id.0).collect()))
+}
+
+/// Where the broker at `address`, asked by whoever comes in there, says that brokers are: `host:port` by id.
+///
+/// # Errors
+/// When it does not answer.
+pub fn told_addresses(address: &str) -> Result<BTreeMap<i32, String>> {
+    let request = MetadataRequest::default().with_topics(Some(Vec::new()));
+    let metadata = connect(address)?.call(1, &request)?;
+    let address = |it: MetadataResponseBroker| (it.node_id.0, format!("{}:{}", it.host.as_str(), it.port));
+    Ok(metadata.brokers.into_iter().map(address).collect())
 }
 
 /// What the broker at `address` tells of a topic's partitions; nothing when it does not know the topic.

@@ -2,4 +2,6 @@
 
 mod dev;
 mod histories;
+mod listeners;
 mod mixed;
+mod nearby;
