@@ -255,6 +255,13 @@ impl Client {
         self != Self::Node
     }
 
+    /// Whether its members tell what they have committed. The consoles of Kafka and kcat commit by themselves and say
+    /// nothing, and Sarama's last commit of a session is made when nobody can say so any more.
+    #[must_use]
+    pub fn tells_commits(self) -> bool {
+        !matches!(self, Self::Java(_) | Self::Kcat | Self::Sarama)
+    }
+
     /// Runs the client's own program and returns what it printed.
     ///
     /// # Errors

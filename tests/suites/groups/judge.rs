@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Result, bail, ensure};
+use interop::clients::Client;
 
-use super::member::{Place, Step};
+use super::member::{Member, Place, Step};
 
 /// What a member has read and then committed.
 ///
@@ -38,11 +39,23 @@ fn confirmed(steps: &[Step]) -> Result<BTreeSet<Place>> {
     Ok(confirmed)
 }
 
-/// Wants no record to be read and committed by two members.
+/// Judges the members of a group. Of those that do not tell what they commit nothing can be seen here.
+///
+/// # Errors
+/// When a record is read and committed by two members, when a member reads again what it has committed, or when members
+/// that tell what they commit have told nothing.
+pub(crate) fn judge(client: Client, members: &[Member]) -> Result<()> {
+    let steps = members.iter().map(Member::steps).collect::<Result<Vec<_>>>()?;
+    let told = judge_steps(&steps)?;
+    ensure!((told > 0) == client.tells_commits(), "{told} records were told to be committed");
+    Ok(())
+}
+
+/// Wants no record to be read and committed by two members. Returns how many were by one.
 ///
 /// # Errors
 /// When one is, or when a member reads again what it has committed.
-pub(crate) fn judge(members: &[Vec<Step>]) -> Result<()> {
+fn judge_steps(members: &[Vec<Step>]) -> Result<usize> {
     let mut by: BTreeMap<Place, usize> = BTreeMap::new();
     for (at, steps) in members.iter().enumerate() {
         for place in confirmed(steps)? {
@@ -51,7 +64,7 @@ pub(crate) fn judge(members: &[Vec<Step>]) -> Result<()> {
             }
         }
     }
-    Ok(())
+    Ok(by.len())
 }
 
 #[cfg(test)]
@@ -63,11 +76,11 @@ mod tests {
         use Step::{Committed, Failed, Read};
         let committed = vec![Read((0, 0)), Read((0, 1)), Committed((0, 2))];
         let goes_on = vec![Read((0, 2)), Committed((0, 3))];
-        judge(&[committed.clone(), goes_on]).unwrap();
+        assert_eq!(judge_steps(&[committed.clone(), goes_on]).unwrap(), 3);
         let not_committed = vec![Read((0, 0)), Read((0, 1)), Failed, Read((0, 2)), Committed((0, 3))];
-        judge(&[committed.clone(), not_committed]).unwrap();
-        assert!(judge(&[committed.clone(), committed.clone()]).is_err());
+        judge_steps(&[committed.clone(), not_committed]).unwrap();
+        assert!(judge_steps(&[committed.clone(), committed.clone()]).is_err());
         let again = [committed, vec![Read((0, 1))]].concat();
-        assert!(judge(&[again]).is_err());
+        assert!(judge_steps(&[again]).is_err());
     }
 }

@@ -1,6 +1,6 @@
 //! Groups of real clients: three members share a topic, members and brokers are killed, and writing goes on. Nothing is
-//! lost, and what was confirmed as committed is read by nobody again. With `BLUMFELD_TEST_TARGET=kafka` the same runs
-//! against the real one.
+//! lost, and what was confirmed as committed is read by nobody again, as far as clients tell what they commit. With
+//! `BLUMFELD_TEST_TARGET=kafka` the same runs against the real one.
 
 mod judge;
 mod many;

@@ -85,8 +85,7 @@ fn a_group_of_three(client: Client) -> Result<()> {
     wait_for_all(asked, &group)?;
 
     group.iter_mut().skip(1).try_for_each(Member::end)?;
-    let steps = group.iter().map(Member::steps).collect::<Result<Vec<_>>>()?;
-    judge(&steps)?;
+    judge(client, &group)?;
     ensure!(committed(asked)? == ends(asked)?, "something was committed that is not the end");
     Ok(())
 }

@@ -21,6 +21,35 @@ fn join(node: &Node, member_id: &str) -> JoinGroupResponse {
     joined(&node.begin_to_join(&request))
 }
 
+/// Requests of the instance `i` of the group `g`, by the member id that it has or had.
+fn heartbeat_of(member_id: &str, generation: i32) -> HeartbeatRequest {
+    HeartbeatRequest {
+        group_id: Str::from("g"),
+        generation_id: generation,
+        member_id: Str::from(member_id),
+        group_instance_id: instance(),
+    }
+}
+
+fn sync_of(member_id: &str, generation: i32) -> SyncGroupRequest {
+    SyncGroupRequest {
+        group_id: Str::from("g"),
+        generation_id: generation,
+        member_id: Str::from(member_id),
+        group_instance_id: instance(),
+        ..SyncGroupRequest::default()
+    }
+}
+
+fn commit_of(member_id: &str, generation: i32) -> OffsetCommitRequest {
+    OffsetCommitRequest {
+        generation_id_or_member_epoch: generation,
+        member_id: Str::from(member_id),
+        group_instance_id: instance(),
+        ..commit_request("g", "t", 0, 5)
+    }
+}
+
 /// The group `g` with one member, instance `i`, whose process was started again: the id that it had, the one that it has.
 fn replaced(node: &Node) -> (String, JoinGroupResponse) {
     let first = join(node, "");
@@ -39,33 +68,17 @@ fn whoever_was_replaced_is_fenced_whatever_it_asks() {
     let node = coordinator(&[]);
     let (old, new) = replaced(&node);
     let (generation, fenced) = (new.generation_id, ErrorCode::FencedInstanceId);
-    let member_id = || Str::from(&old);
-    let heartbeat = HeartbeatRequest {
-        group_id: Str::from("g"),
-        generation_id: generation,
-        member_id: member_id(),
-        group_instance_id: instance(),
-    };
+    let heartbeat = heartbeat_of(&old, generation);
     assert_eq!(code(node.call(4, &heartbeat).error_code), fenced);
-    let commit = OffsetCommitRequest {
-        generation_id_or_member_epoch: generation,
-        member_id: member_id(),
-        group_instance_id: instance(),
-        ..commit_request("g", "t", 0, 5)
-    };
-    assert_eq!(node.commit_as(8, &commit), fenced);
-    let sync = SyncGroupRequest {
-        group_id: Str::from("g"),
-        generation_id: generation,
-        member_id: member_id(),
-        group_instance_id: instance(),
-        ..SyncGroupRequest::default()
-    };
-    let response: SyncGroupResponse = node.call(4, &sync);
+    assert_eq!(node.commit_as(8, &commit_of(&old, generation)), fenced);
+    let response: SyncGroupResponse = node.call(4, &sync_of(&old, generation));
     assert_eq!(code(response.error_code), fenced);
     assert_eq!(code(join(&node, &old).error_code), fenced);
-    let member =
-        MemberIdentity { member_id: member_id(), group_instance_id: instance(), ..MemberIdentity::default() };
+    let member = MemberIdentity {
+        member_id: Str::from(&old),
+        group_instance_id: instance(),
+        ..MemberIdentity::default()
+    };
     let leave =
         LeaveGroupRequest { group_id: Str::from("g"), members: vec![member], ..LeaveGroupRequest::default() };
     assert_eq!(code(node.call(5, &leave).members[0].error_code), fenced);
@@ -95,4 +108,20 @@ fn instances_are_described_from_version_4_on() {
         let told = described.members[0].group_instance_id.clone();
         assert_eq!(told, instance().filter(|_| version >= 4), "v{version}");
     }
+}
+
+#[test]
+fn instances_are_refused_as_long_as_some_broker_may_not_know_them() {
+    let node = coordinator(&[("inter.broker.protocol.version", "2.2")]);
+    let unsupported = ErrorCode::UnsupportedVersion;
+    assert_eq!(code(join(&node, "").error_code), unsupported);
+    let (id, generation) = node.stable_group("g");
+    assert_eq!(code(node.call(4, &sync_of(&id, generation)).error_code), unsupported);
+    assert_eq!(code(node.call(4, &heartbeat_of(&id, generation)).error_code), unsupported);
+    let commit = commit_of(&id, generation);
+    assert_eq!(node.commit_as(8, &commit), unsupported);
+    assert_eq!(
+        node.commit_as(8, &OffsetCommitRequest { group_instance_id: None, ..commit }),
+        ErrorCode::None
+    );
 }

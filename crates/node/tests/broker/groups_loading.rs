@@ -54,8 +54,13 @@ fn begin_to_lead(node: &Node, id: TopicId) {
 
 /// The topic of offsets is deleted, as the controller tells it.
 pub(crate) fn forget(node: &Node) {
-    node.tell(9, &[0, 1], &[Order { leader: DURING_DELETE, ..order(OFFSETS, 0, DURING_DELETE, &[0]) }]);
+    take_out_of_the_picture(node);
     node.stop(&[(OFFSETS, DURING_DELETE, true)]);
+}
+
+/// The first thing that is told of that, and to all brokers.
+pub(crate) fn take_out_of_the_picture(node: &Node) {
+    node.tell(9, &[0, 1], &[Order { leader: DURING_DELETE, ..order(OFFSETS, 0, DURING_DELETE, &[0]) }]);
 }
 
 /// The topic `t` is deleted, as the controller tells it.

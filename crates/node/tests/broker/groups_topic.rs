@@ -1,17 +1,22 @@
 //! The topic of offsets itself: how many partitions it has, which all brokers must agree on, and what it leaves behind when
 //! it is deleted and made again.
 
+use std::time::Duration;
+
 use metadata::store::{Blocking, CreateMode};
 use metadata::znode::topic::{self, PartitionAssignment, TopicAssignment};
 use wire::Str;
 use wire::error_code::ErrorCode;
-use wire::messages::DeleteTopicsRequest;
 use wire::messages::delete_topics_request::DeleteTopicState;
+use wire::messages::{DeleteGroupsRequest, DeleteTopicsRequest};
 use wire::types::{BrokerId, TopicId, TopicName};
 
+use crate::control_tools::{Order, order};
 use crate::controller::{leader, until};
 use crate::group_tools::{NO_DELAY, PARTITIONS, coordinator};
-use crate::groups_loading::{DURING_DELETE, OFFSETS, alone, follow, forget, lead, lead_first};
+use crate::groups_loading::{
+    DURING_DELETE, OFFSETS, alone, follow, forget, lead, lead_first, take_out_of_the_picture,
+};
 use crate::harness::Node;
 
 fn delete_topic(node: &Node, name: &str) {
@@ -104,4 +109,49 @@ fn without_ids_the_number_is_read_anew_once_a_log_of_the_topic_is_deleted() {
     lead(&node, TopicId::ZERO, 0);
     assert_eq!(node.commit("g", 5), ErrorCode::NotCoordinator, "it lies in partition 3");
     assert_eq!(node.commit("h", 5), ErrorCode::None, "it lies in partition 0");
+}
+
+#[test]
+fn without_ids_the_number_is_read_anew_once_the_topic_is_out_of_the_picture() {
+    let node = lead_first(TopicId::ZERO);
+    assert_eq!(node.find_coordinator("g"), (ErrorCode::None, 0));
+    // Where no replica of it is, nothing else is heard of the deletion.
+    take_out_of_the_picture(&node);
+    write_topic(&node, &[0, 0, 0, 0]);
+    node.tell(9, &[0, 1], &[Order { id: TopicId::ZERO, ..order(OFFSETS, 0, 0, &[0]) }]);
+    until(&node, "the number", || node.find_coordinator("h") == (ErrorCode::None, 0));
+    assert_eq!(node.find_coordinator("g").0, ErrorCode::CoordinatorNotAvailable, "of partition 3");
+}
+
+fn bytes_of_logs(node: &Node) -> u64 {
+    let files = std::fs::read_dir(node.logs().join(format!("{OFFSETS}-0"))).unwrap().map(Result::unwrap);
+    let logs = files.filter(|it| it.path().extension().is_some_and(|it| it == "log"));
+    logs.map(|it| it.metadata().unwrap().len()).sum()
+}
+
+// KAFKA-7467, KAFKA-9065
+#[test]
+fn what_compaction_has_left_of_the_topic_is_loaded() {
+    let node = Node::start(&[NO_DELAY]);
+    node.create_topic("t", 1, &[]);
+    let configs = [("cleanup.policy", "compact"), ("segment.bytes", "1000"), ("delete.retention.ms", "0")];
+    node.create_topic(OFFSETS, 1, &configs);
+    assert_eq!(node.commit("kept", 1), ErrorCode::None);
+    assert_eq!(node.commit("deleted", 2), ErrorCode::None);
+    let delete = DeleteGroupsRequest { groups_names: vec![Str::from("deleted")] };
+    assert_eq!(node.call(2, &delete).results[0].error_code, 0);
+    for offset in 1..=40 {
+        assert_eq!(node.commit("g", offset), ErrorCode::None);
+    }
+    let before = bytes_of_logs(&node);
+    // The second time tombstones go, too.
+    for _ in 0..3 {
+        node.broker.clean();
+        node.advance(Duration::from_secs(60));
+    }
+    assert!(bytes_of_logs(&node) < before / 2);
+    let node = node.restart(&[NO_DELAY]);
+    let told = ["kept", "deleted", "g"].map(|group| node.committed(group));
+    assert_eq!(told, [Ok(1), Ok(-1), Ok(40)]);
+    assert_eq!(node.commit("g", 41), ErrorCode::None);
 }
