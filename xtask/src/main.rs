@@ -21,7 +21,7 @@ use anyhow::{Context, Result, bail};
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
   tidy          check arrows between crates, file sizes, placeholders, module comments and links
-  setup         install the tools and clients that the end-to-end tests need
+  setup [--all] install the tools and clients that the end-to-end tests need (--all: those of the long forms too)
   test [--all]  run everything that continuous integration runs (--all: the long forms too)
   bench [--quick] [--rounds N] [--only-blumfeld | --only-kafka] [throughput] [latency] [startup] [partitions]
         [compaction] [groups] [connections] [cluster]
@@ -44,7 +44,8 @@ fn run() -> Result<()> {
     let root = workspace_root()?;
     match arguments.as_slice() {
         ["tidy"] => tidy::run(&root),
-        ["setup"] => setup::run(&root).map(|_| ()),
+        ["setup"] => setup::run(&root, test::Depth::Short).map(|_| ()),
+        ["setup", "--all"] => setup::run(&root, test::Depth::Long).map(|_| ()),
         ["bench", rest @ ..] => bench::run(&root, rest),
         ["test"] => test::run(&root, test::Depth::Short),
         ["test", "--all"] => test::run(&root, test::Depth::Long),

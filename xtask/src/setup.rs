@@ -10,6 +10,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::command::{command, find_on_path, output, step};
 use crate::others;
+use crate::test::Depth;
 
 /// A program that must be on the search path, and Debian's packages that bring it.
 struct Program {
@@ -36,11 +37,11 @@ const PROGRAMS: [Program; 7] = [
     },
 ];
 
-/// Makes sure that everything is there; returns the cache folder.
+/// Makes sure that everything is there that the tests of this depth need; returns the cache folder.
 ///
 /// # Errors
 /// When something is missing and cannot be installed; the message names it.
-pub(crate) fn run(root: &Path) -> Result<PathBuf> {
+pub(crate) fn run(root: &Path, depth: Depth) -> Result<PathBuf> {
     install_programs(root)?;
     let cache = cache_folder()?;
     let clients = root.join("tests/clients");
@@ -50,6 +51,9 @@ pub(crate) fn run(root: &Path) -> Result<PathBuf> {
     node(&cache, &clients)?;
     go(&cache, &clients)?;
     others::install(&cache, &clients)?;
+    if depth == Depth::Long {
+        others::install_long(&cache, &root.join("tests/others"))?;
+    }
     Ok(cache)
 }
 

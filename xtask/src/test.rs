@@ -27,6 +27,9 @@ const SIDE_BY_SIDE: [&[Suite]; 2] = [
     &[("directory", "2"), ("groups", "4"), ("tools", "2"), ("same_tree", "1"), ("others", "1")],
 ];
 
+/// Suites that have a long form only.
+const LONG: [Suite; 1] = [("others_long", "1")];
+
 /// How much is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Depth {
@@ -83,7 +86,7 @@ fn steps(root: &Path, depth: Depth, tally: &mut Tally) -> Result<()> {
         tally.step(&format!("planted faults in {package}"), &mut command("cargo", &arguments, root))?;
     }
     simulation::run(root, tally)?;
-    let cache = setup::run(root)?;
+    let cache = setup::run(root, depth)?;
     cargo("release binary", &["build", "--release", "--quiet", "--package", "blumfeld"])?;
     planted_binary(root)?;
     let mut failures = suites(root, depth, &cache, tally);
@@ -95,8 +98,10 @@ fn steps(root: &Path, depth: Depth, tally: &mut Tally) -> Result<()> {
 
 /// Builds and runs all suites, also after one that fails: a run tells all that is wrong at once. Returns what failed.
 fn suites(root: &Path, depth: Depth, cache: &Path, tally: &mut Tally) -> Vec<Error> {
+    let long: &[Suite] = if depth == Depth::Long { &LONG } else { &[] };
     let all: Vec<&str> = ALONE
         .iter()
+        .chain(long)
         .chain(SIDE_BY_SIDE.into_iter().flatten())
         .flat_map(|(suite, _)| ["--test", *suite])
         .collect();
@@ -120,6 +125,9 @@ fn suites(root: &Path, depth: Depth, cache: &Path, tally: &mut Tally) -> Vec<Err
     }
     let lists = SIDE_BY_SIDE.map(|list| list.iter().copied().map(program).collect());
     failures.extend(side_by_side(lists, tally));
+    for (name, mut run) in long.iter().copied().map(program) {
+        failures.extend(tally.step(&name, &mut run).err());
+    }
     failures
 }
 
