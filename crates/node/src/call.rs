@@ -18,6 +18,8 @@ pub struct Connection {
     pub client_address: IpAddr,
     /// `local-remote-index`, as in Kafka's request log.
     pub id: String,
+    /// Its running number: one that was accepted later has a higher one.
+    pub number: u64,
     /// Who the peer is, as `Type:name`.
     pub principal: String,
     /// Name and version of the client's library, once ApiVersions has told them.

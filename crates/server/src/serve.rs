@@ -215,6 +215,7 @@ fn attached(info: &ConnectionInfo) -> Option<Arc<Connection>> {
             listener: info.listener.to_string(),
             client_address: SocketAddr::ip(&info.peer).to_canonical(),
             id: info.to_string(),
+            number: info.index,
             principal: "User:ANONYMOUS".to_owned(),
             client_software: OnceLock::new(),
         }) as Arc<dyn Any + Send + Sync>

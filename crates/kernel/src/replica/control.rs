@@ -1,8 +1,9 @@
 //! What a broker makes of the controller's requests: whom it obeys, and what each partition of a LeaderAndIsr or a
 //! StopReplica asks of it.
 //!
-//! Three fences, outermost first. The broker epoch keeps out what was meant for this broker's former life (KIP-380),
-//! the controller epoch what an old controller says, the leader epoch what is overtaken for one partition (KIP-570).
+//! Four fences, outermost first. The broker epoch keeps out what was meant for this broker's former life (KIP-380),
+//! the controller epoch what an old controller says, the connection what a controller has given up and sent again
+//! over another one, the leader epoch what is overtaken for one partition (KIP-570).
 //! An equal leader epoch is overtaken, too, in a LeaderAndIsr: the controller never changes anything without raising
 //! it, but for the topic id of a log that has none (KAFKA-13132).
 
@@ -25,6 +26,9 @@ pub enum Stale {
     BrokerEpoch,
     /// Its controller has been replaced (STALE_CONTROLLER_EPOCH).
     ControllerEpoch,
+    /// Its controller uses a newer connection: it has given up this one, with what was under way there, and has sent it
+    /// again. Nobody waits for an answer.
+    Connection,
 }
 
 /// Whom this broker obeys.
@@ -32,13 +36,15 @@ pub enum Stale {
 pub struct Fence {
     broker_epoch: BrokerEpoch,
     controller_epoch: ControllerEpoch,
+    /// The number of the newest connection on which that controller was obeyed.
+    connection: u64,
     faults: Faults,
 }
 
 impl Fence {
     /// The fence of a broker with this registration that has heard of this controller. Only test builds plant faults.
     pub fn new(broker_epoch: BrokerEpoch, controller_epoch: ControllerEpoch, faults: Faults) -> Self {
-        Self { broker_epoch, controller_epoch, faults }
+        Self { broker_epoch, controller_epoch, connection: 0, faults }
     }
 
     /// The broker has registered again.
@@ -57,7 +63,9 @@ impl Fence {
     }
 
     /// Lets a request pass, and remembers its controller. A broker epoch of -1 comes from a controller that knows none;
-    /// a greater one than ours is from one that has seen our registration before we have.
+    /// a greater one than ours is from one that has seen our registration before we have. Connections are numbered in the
+    /// order in which they were accepted; a controller has one at a time. An UpdateMetadata carries nothing that tells
+    /// whether it is overtaken, so one that comes late, over a connection that was slow to break, would undo later news.
     ///
     /// # Errors
     /// If the request is stale.
@@ -65,6 +73,7 @@ impl Fence {
         &mut self,
         broker_epoch: BrokerEpoch,
         controller_epoch: ControllerEpoch,
+        connection: u64,
     ) -> Result<(), Stale> {
         if broker_epoch != BrokerEpoch(-1) && broker_epoch < self.broker_epoch {
             return Err(Stale::BrokerEpoch);
@@ -72,7 +81,11 @@ impl Fence {
         if controller_epoch < self.controller_epoch && !self.faults.has(Fault::StaleControllersObeyed) {
             return Err(Stale::ControllerEpoch);
         }
+        if controller_epoch == self.controller_epoch && connection < self.connection {
+            return Err(Stale::Connection);
+        }
         self.controller_epoch = controller_epoch;
+        self.connection = connection;
         Ok(())
     }
 }

@@ -45,11 +45,12 @@ pub(crate) fn of_log(error: &LogError) -> ErrorCode {
     }
 }
 
-/// The code of a request of a controller that is refused as a whole.
-pub(crate) fn of_stale(stale: Stale) -> ErrorCode {
+/// The code of a request of a controller that is refused as a whole; none if nobody waits for it.
+pub(crate) fn of_stale(stale: Stale) -> Option<ErrorCode> {
     match stale {
-        Stale::BrokerEpoch => ErrorCode::StaleBrokerEpoch,
-        Stale::ControllerEpoch => ErrorCode::StaleControllerEpoch,
+        Stale::BrokerEpoch => Some(ErrorCode::StaleBrokerEpoch),
+        Stale::ControllerEpoch => Some(ErrorCode::StaleControllerEpoch),
+        Stale::Connection => None,
     }
 }
 

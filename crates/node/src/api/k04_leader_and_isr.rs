@@ -14,6 +14,7 @@ use wire::types::{BrokerEpoch, BrokerId, ControllerEpoch, LeaderEpoch, TopicId, 
 
 use super::{Answer, errors};
 use crate::broker::Broker;
+use crate::control::Admission;
 use crate::control::Failure;
 use crate::control::leader_and_isr::{Outcome, PartitionOrder, obey};
 
@@ -28,11 +29,13 @@ pub(crate) fn handle(broker: &Arc<Broker>, answer: Answer, request: LeaderAndIsr
     let controller = BrokerId(request.controller_id);
     let orders = Arc::new(orders(request));
     broker.control().submit(broker, answer, move |broker, turn, answer| {
-        if let Err(stale) = broker.control().admit(broker_epoch, controller_epoch) {
-            tracing::warn!(?stale, %controller_epoch, "a LeaderAndIsr is refused");
-            let code = errors::of_stale(stale);
-            return answer.send(&response(version, code, orders.iter().map(|order| (order, code))));
-        }
+        let answer = match broker.control().admit(broker_epoch, controller_epoch, answer, "a LeaderAndIsr") {
+            Admission::Granted(answer) => answer,
+            Admission::Refused(answer, code) => {
+                return answer.send(&response(version, code, orders.iter().map(|order| (order, code))));
+            }
+            Admission::Ended => return,
+        };
         let then = orders.clone();
         let origin = broker.origin("LeaderAndIsr", controller, controller_epoch);
         obey(broker, orders, origin, move |outcomes| {

@@ -10,6 +10,7 @@ use wire::types::{BrokerEpoch, BrokerId, ControllerEpoch, LeaderEpoch, TopicName
 
 use super::{Answer, errors};
 use crate::broker::Broker;
+use crate::control::Admission;
 use crate::control::stop_replica::{StopOrder, obey};
 
 /// Handles a StopReplica request.
@@ -19,11 +20,14 @@ pub(crate) fn handle(broker: &Arc<Broker>, answer: Answer, request: StopReplicaR
     let controller = BrokerId(request.controller_id);
     let orders = orders(&request);
     broker.control().submit(broker, answer, move |broker, _turn, answer| {
-        if let Err(stale) = broker.control().admit(broker_epoch, controller_epoch) {
-            tracing::warn!(?stale, %controller_epoch, "a StopReplica is refused");
-            let error_code = errors::of_stale(stale).code();
-            return answer.send(&StopReplicaResponse { error_code, ..StopReplicaResponse::default() });
-        }
+        let answer = match broker.control().admit(broker_epoch, controller_epoch, answer, "a StopReplica") {
+            Admission::Granted(answer) => answer,
+            Admission::Refused(answer, code) => {
+                let error_code = code.code();
+                return answer.send(&StopReplicaResponse { error_code, ..StopReplicaResponse::default() });
+            }
+            Admission::Ended => return,
+        };
         let origin = broker.origin("StopReplica", controller, controller_epoch);
         let outcomes = obey(broker, &orders, origin);
         let told = orders.iter().zip(outcomes).map(|(order, outcome)| StopReplicaPartitionError {

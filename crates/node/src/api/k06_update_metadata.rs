@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kernel::metadata_image::{BrokerInfo, Endpoint, MetadataUpdate, PartitionImage, TopicUpdate};
+use wire::error_code::ErrorCode;
 use wire::messages::update_metadata_request::{UpdateMetadataBroker, UpdateMetadataPartitionState};
 use wire::messages::{UpdateMetadataRequest, UpdateMetadataResponse};
 use wire::types::{BrokerEpoch, BrokerId, ControllerEpoch, LeaderEpoch, TopicId, TopicName};
 
-use super::{Answer, errors};
+use super::Answer;
 use crate::broker::Broker;
 use crate::config::SecurityProtocol;
+use crate::control::Admission;
 use crate::control::update_metadata::obey;
 
 /// The first version that names listeners; before, they are called like their security protocols.
@@ -25,15 +27,15 @@ pub(crate) fn handle(broker: &Arc<Broker>, answer: Answer, request: UpdateMetada
         (BrokerEpoch(request.broker_epoch), ControllerEpoch(request.controller_epoch));
     let update = update(answer.call().version(), request);
     broker.control().submit(broker, answer, move |broker, _turn, answer| {
-        let mut response = UpdateMetadataResponse::default();
-        match broker.control().admit(broker_epoch, controller_epoch) {
-            Ok(()) => obey(broker, update),
-            Err(stale) => {
-                tracing::warn!(?stale, %controller_epoch, "an UpdateMetadata is refused");
-                response.error_code = errors::of_stale(stale).code();
+        let response = |error: ErrorCode| UpdateMetadataResponse { error_code: error.code() };
+        match broker.control().admit(broker_epoch, controller_epoch, answer, "an UpdateMetadata") {
+            Admission::Granted(answer) => {
+                obey(broker, update);
+                answer.send(&response(ErrorCode::None));
             }
+            Admission::Refused(answer, code) => answer.send(&response(code)),
+            Admission::Ended => {}
         }
-        answer.send(&response);
     });
 }
 

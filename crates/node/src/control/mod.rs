@@ -11,12 +11,13 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kernel::planted::Faults;
-use kernel::replica::control::{Fence, Refusal, Stale};
+use kernel::replica::control::{Fence, Refusal};
 use storage::log_dirs::CreateError;
 use storage::partition_log::LogError;
+use wire::error_code::ErrorCode;
 use wire::types::{BrokerEpoch, ControllerEpoch};
 
-use crate::api::Answer;
+use crate::api::{Answer, errors};
 use crate::broker::Broker;
 use crate::call::Outcome;
 
@@ -34,6 +35,16 @@ pub(crate) enum Failure {
     Log(LogError),
     /// The configs of the topic cannot be read; the request can come again (KAFKA-9769).
     Configs,
+}
+
+/// What becomes of a request of a controller.
+pub(crate) enum Admission {
+    /// It is to be obeyed.
+    Granted(Answer),
+    /// It is to be answered with this error.
+    Refused(Answer, ErrorCode),
+    /// Nobody waits for an answer any more.
+    Ended,
 }
 
 type Work = Box<dyn FnOnce(&Arc<Broker>, Turn, Answer) + Send>;
@@ -73,13 +84,25 @@ impl Control {
         self.lock().fence.registered(broker_epoch);
     }
 
-    /// Lets a request pass that is not stale, and remembers its controller.
+    /// Lets a request pass that is not stale, and remembers its controller. `what` names the request in the log.
     pub(crate) fn admit(
         &self,
         broker_epoch: BrokerEpoch,
         controller_epoch: ControllerEpoch,
-    ) -> Result<(), Stale> {
-        self.lock().fence.admit(broker_epoch, controller_epoch)
+        answer: Answer,
+        what: &'static str,
+    ) -> Admission {
+        let connection = answer.call().connection.number;
+        let admitted = self.lock().fence.admit(broker_epoch, controller_epoch, connection);
+        let Err(stale) = admitted else { return Admission::Granted(answer) };
+        tracing::warn!(?stale, %controller_epoch, "{what} is refused");
+        match errors::of_stale(stale) {
+            Some(code) => Admission::Refused(answer, code),
+            None => {
+                answer.end(Outcome::Close("its controller uses a newer connection".to_owned()));
+                Admission::Ended
+            }
+        }
     }
 
     /// Serves a request when those before it are done. If too many wait, its connection is closed.

@@ -114,6 +114,7 @@ fn to_myself(broker: &Arc<Broker>, request: PeerRequest, done: PeerDone) {
         listener: broker.config().listeners.inter_broker.clone(),
         client_address: IpAddr::V4(Ipv4Addr::LOCALHOST),
         id: "self".to_owned(),
+        number: 0,
         principal: "User:ANONYMOUS".to_owned(),
         client_software: OnceLock::new(),
     });

@@ -1,5 +1,6 @@
 //! UpdateMetadata: what clients see of the cluster afterwards.
 
+use node::call::Outcome;
 use wire::Str;
 use wire::error_code::ErrorCode;
 use wire::messages::metadata_request::MetadataRequestTopic;
@@ -11,7 +12,7 @@ use wire::messages::{MetadataRequest, MetadataResponse, UpdateMetadataRequest};
 use wire::types::TopicId;
 
 use crate::control_tools::{ID, Order, TERM, order, update_metadata};
-use crate::harness::Node;
+use crate::harness::{Node, PATIENCE, frame};
 
 fn metadata(node: &Node, topic: &str) -> MetadataResponse {
     let topics =
@@ -44,6 +45,23 @@ fn brokers_controller_and_leaders_are_told_as_the_controller_tells_them() {
     assert_eq!((it.replica_nodes, it.isr_nodes, it.offline_replicas), (vec![1, 2], vec![1, 2], vec![]));
     node.tell(-1, &[0], &[]);
     assert_eq!((metadata(&node, "t").controller_id, metadata(&node, "t").brokers.len()), (-1, 1));
+}
+
+#[test]
+fn what_comes_late_over_a_connection_that_the_controller_has_given_up_undoes_no_later_news() {
+    let node = Node::start(&[]);
+    let tell = |number, live: &[i32]| {
+        node.submit_numbered(number, frame(8, &update_metadata(0, live, &[]))).recv_timeout(PATIENCE).unwrap()
+    };
+    let live = || metadata(&node, "t").brokers.len();
+    assert!(matches!(tell(7, &[0, 1]), Outcome::Respond(_)));
+    assert!(matches!(tell(9, &[0, 1, 2]), Outcome::Respond(_)));
+    assert_eq!(live(), 3);
+    // Nobody waits for an answer there.
+    assert!(matches!(tell(7, &[0, 1]), Outcome::Close(_)));
+    assert_eq!(live(), 3);
+    assert!(matches!(tell(9, &[0]), Outcome::Respond(_)));
+    assert_eq!(live(), 1);
 }
 
 #[test]

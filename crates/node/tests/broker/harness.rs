@@ -106,7 +106,7 @@ impl Node {
             peers: peers.clone(),
         };
         let broker = node::start(config, environment).unwrap();
-        let connection = connection("PLAINTEXT");
+        let connection = connection("PLAINTEXT", 0);
         Self { broker, connection, clock, gate, peers, jobs, group_loads, store, dir: Some(dir) }
     }
 
@@ -143,7 +143,12 @@ impl Node {
 
     /// As [`Self::submit`], from a connection of another listener.
     pub(crate) fn submit_over(&self, listener: &str, frame: Bytes) -> Receiver<Outcome> {
-        self.submit_on(&connection(listener), frame)
+        self.submit_on(&connection(listener, 0), frame)
+    }
+
+    /// As [`Self::submit`], from the connection of this number.
+    pub(crate) fn submit_numbered(&self, number: u64, frame: Bytes) -> Receiver<Outcome> {
+        self.submit_on(&connection("PLAINTEXT", number), frame)
     }
 
     fn submit_on(&self, connection: &Arc<Connection>, frame: Bytes) -> Receiver<Outcome> {
@@ -211,11 +216,12 @@ impl Node {
     }
 }
 
-pub(crate) fn connection(listener: &str) -> Arc<Connection> {
+pub(crate) fn connection(listener: &str, number: u64) -> Arc<Connection> {
     Arc::new(Connection {
         listener: listener.to_owned(),
         client_address: IpAddr::V4(Ipv4Addr::LOCALHOST),
         id: "127.0.0.1:9092-127.0.0.1:40000-0".to_owned(),
+        number,
         principal: "User:ANONYMOUS".to_owned(),
         client_software: OnceLock::new(),
     })

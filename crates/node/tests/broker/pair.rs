@@ -76,7 +76,7 @@ impl Links {
         };
         let links = self.clone();
         let reply = Reply::new(move |outcome| links.answered(to, &waiting, outcome));
-        broker.handle(&connection("PLAINTEXT"), request.frame, reply);
+        broker.handle(&connection("PLAINTEXT", 0), request.frame, reply);
     }
 
     fn answered(&self, from: i32, waiting: &Waiting, outcome: Outcome) {

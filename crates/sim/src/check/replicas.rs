@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
+use serde_json::Value;
 use storage::disk::crash::CrashDisk;
 use storage::disk::{Disk, OpenOptions};
 use wire::batch::batches;
@@ -48,7 +49,8 @@ pub(crate) fn judge(world: &World) {
 
 /// What the high watermarks of two brokers have passed is the same on both.
 fn judge_committed(world: &World, partition: &TopicPartition, logs: &[(BrokerId, Vec<Lying>)]) {
-    let told = logs.iter().filter_map(|(id, log)| Some((id, log, high_watermark(world, *id, partition)?)));
+    let told =
+        logs.iter().filter_map(|(id, log)| Some((id, log, high_watermark(&told(world, *id, partition)?)?)));
     let told: Vec<_> = told.collect();
     for (at, (first, of_first, one)) in told.iter().enumerate() {
         for (second, of_second, other) in told.iter().skip(at + 1) {
@@ -69,11 +71,15 @@ fn judge_committed(world: &World, partition: &TopicPartition, logs: &[(BrokerId,
     }
 }
 
-/// The high watermark that a broker tells of itself.
-fn high_watermark(world: &World, id: BrokerId, partition: &TopicPartition) -> Option<i64> {
+/// What a broker tells of a partition.
+pub(super) fn told(world: &World, id: BrokerId, partition: &TopicPartition) -> Option<Value> {
     let told = world.node(id).broker()?.explain(partition.topic.as_str(), partition.partition)?;
-    let (_, rest) = told.split_once("\"highWatermark\":")?;
-    rest.split(',').next()?.parse().ok()
+    serde_json::from_str(&told).ok()
+}
+
+/// The high watermark in what a broker tells of a partition.
+pub(super) fn high_watermark(told: &Value) -> Option<i64> {
+    told.pointer("/log/highWatermark")?.as_i64()
 }
 
 /// Where the longest log of a partition ends (exclusive).

@@ -53,7 +53,23 @@ pub(crate) fn unrest(world: &World) -> Option<String> {
     }
     let partitions = partitions(world);
     let state = partitions.iter().find_map(|(partition, replicas)| state_of(world, partition, replicas));
-    state.or_else(|| partitions.iter().find_map(|(partition, replicas)| unequal(world, partition, replicas)))
+    state
+        .or_else(|| partitions.iter().find_map(|(partition, replicas)| unequal(world, partition, replicas)))
+        .or_else(|| partitions.iter().find_map(|(partition, _)| unconfirmed(world, partition)))
+}
+
+/// Whether a leader has yet to hear that it is one, or that all replicas have everything: until then readers do not get
+/// all of it.
+fn unconfirmed(world: &World, partition: &TopicPartition) -> Option<String> {
+    let (state, _) = state(world, partition)?;
+    let end = replicas::end(&world.node(state.leader).disk(), partition);
+    let told = replicas::told(world, state.leader, partition);
+    if told.as_ref().and_then(|told| told.pointer("/log/role")?.as_str()) != Some("leader") {
+        return Some(format!("broker {} does not know that it leads {partition}", state.leader));
+    }
+    let high_watermark = told.and_then(|told| replicas::high_watermark(&told));
+    (high_watermark != Some(end))
+        .then(|| format!("{partition} ends at {end}, confirmed to {high_watermark:?}"))
 }
 
 /// Whether the logs of a partition's replicas do not end with the same batch yet. As long as each other they can be while

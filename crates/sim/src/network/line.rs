@@ -50,8 +50,19 @@ struct State {
 
 #[derive(Default)]
 struct Line {
+    /// The number of its connection; 0 when there is none.
+    connection: u64,
+    /// What has arrived last over the newest connection from which anything has.
+    arrived: Option<Sent>,
     under_way: Option<(u64, PeerDone)>,
     waiting: VecDeque<Waiting>,
+}
+
+/// The numbers of a request and of the connection over which it was sent.
+#[derive(Clone, Copy)]
+struct Sent {
+    number: u64,
+    connection: u64,
 }
 
 struct Waiting {
@@ -131,10 +142,14 @@ impl Network {
             };
             line.waiting.pop_front().map(|Waiting { frame, ends_us, origin, done }| {
                 line.under_way = Some((number, done));
-                (number, frame, ends_us, origin)
+                if line.connection == 0 {
+                    line.connection = number;
+                }
+                (Sent { number, connection: line.connection }, frame, ends_us, origin)
             })
         };
-        let Some((number, frame, ends_us, origin)) = next else { return };
+        let Some((sent, frame, ends_us, origin)) = next else { return };
+        let number = sent.number;
         world.note(format_args!(
             "{} asks {} ({:?}): api {} {:016x}",
             key.from,
@@ -146,13 +161,13 @@ impl Network {
         world.schedule.at(ends_us, "time is over", move |world| {
             world.network.ended(world, key, number, Err(PeerError::TimedOut));
         });
-        let parcel =
-            move |world: &Arc<World>| world.network.arrive(world, key, number, &origin, frame.clone());
+        let parcel = move |world: &Arc<World>| world.network.arrive(world, key, sent, &origin, frame.clone());
         self.carry(world, key.from, Place::Broker(key.to), true, Arc::new(parcel));
     }
 
     /// A request reaches its broker.
-    fn arrive(&self, world: &Arc<World>, key: Key, number: u64, origin: &Option<Incarnation>, frame: Bytes) {
+    fn arrive(&self, world: &Arc<World>, key: Key, sent: Sent, origin: &Option<Incarnation>, frame: Bytes) {
+        let number = sent.number;
         if origin.as_ref().is_some_and(Incarnation::is_silent) {
             return;
         }
@@ -161,11 +176,15 @@ impl Network {
             let error = PeerError::Connect("connection refused".to_owned());
             return self.answer(world, key, number, Err(error));
         };
+        if key.lane == Lane::Control && self.is_behind(key, sent) {
+            return world.note(format_args!("a copy of number {number} comes too late to be one"));
+        }
         world.note(format_args!("{} is asked by {} ({:?}), number {number}", key.to, key.from, key.lane));
         let connection = Arc::new(Connection {
             listener: "PLAINTEXT".to_owned(),
             client_address: IpAddr::V4(Ipv4Addr::LOCALHOST),
             id: format!("{}-{}", key.from, key.to),
+            number: sent.connection,
             principal: "User:ANONYMOUS".to_owned(),
             client_software: OnceLock::new(),
         });
@@ -178,6 +197,21 @@ impl Network {
         world.act(&owner, || broker.handle(&connection, frame, Reply::new(reply)));
     }
 
+    /// Whether a later request has arrived over the same connection: a copy is not brought behind it. Only what was sent
+    /// over one that is broken comes late, and a controller's requests rely on that.
+    fn is_behind(&self, key: Key, sent: Sent) -> bool {
+        let mut state = self.lines.lock();
+        let Some(line) = state.lines.get_mut(&key) else { return false };
+        let behind = |last: Sent| last.connection == sent.connection && sent.number < last.number;
+        if line.arrived.is_some_and(behind) {
+            return true;
+        }
+        if line.arrived.is_none_or(|last| last.connection <= sent.connection) {
+            line.arrived = Some(sent);
+        }
+        false
+    }
+
     /// The answer sets out on its way back.
     fn answer(&self, world: &Arc<World>, key: Key, number: u64, answer: Result<Bytes, PeerError>) {
         let parcel = move |world: &Arc<World>| world.network.ended(world, key, number, answer.clone());
@@ -188,8 +222,12 @@ impl Network {
     fn ended(&self, world: &Arc<World>, key: Key, number: u64, answer: Result<Bytes, PeerError>) {
         let done = {
             let mut state = self.lines.lock();
-            let line = state.lines.get_mut(&key);
-            line.and_then(|line| line.under_way.take_if(|(under_way, _)| *under_way == number))
+            state.lines.get_mut(&key).and_then(|line| {
+                let ended = line.under_way.take_if(|(under_way, _)| *under_way == number)?;
+                // A request without an answer takes its connection with it.
+                line.connection = if answer.is_ok() { line.connection } else { 0 };
+                Some(ended)
+            })
         };
         let Some((_, done)) = done else { return };
         match &answer {

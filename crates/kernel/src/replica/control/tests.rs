@@ -25,21 +25,37 @@ fn decide(local: Local, ordered: &Ordered<'_>) -> Order {
 #[test]
 fn a_request_for_an_earlier_life_of_the_broker_is_stale() {
     let mut fence = Fence::new(BrokerEpoch(100), ControllerEpoch(3), Faults::default());
-    assert_eq!(fence.admit(BrokerEpoch(99), ControllerEpoch(9)), Err(Stale::BrokerEpoch));
+    assert_eq!(fence.admit(BrokerEpoch(99), ControllerEpoch(9), 1), Err(Stale::BrokerEpoch));
     assert_eq!(fence.controller_epoch(), ControllerEpoch(3), "its controller is not believed either");
-    assert_eq!(fence.admit(BrokerEpoch(100), ControllerEpoch(3)), Ok(()));
-    assert_eq!(fence.admit(BrokerEpoch(-1), ControllerEpoch(3)), Ok(()), "the controller is an old one");
-    assert_eq!(fence.admit(BrokerEpoch(101), ControllerEpoch(3)), Ok(()), "the controller saw it first");
+    assert_eq!(fence.admit(BrokerEpoch(100), ControllerEpoch(3), 1), Ok(()));
+    assert_eq!(fence.admit(BrokerEpoch(-1), ControllerEpoch(3), 1), Ok(()), "the controller is an old one");
+    assert_eq!(fence.admit(BrokerEpoch(101), ControllerEpoch(3), 1), Ok(()), "the controller saw it first");
     fence.registered(BrokerEpoch(120));
-    assert_eq!(fence.admit(BrokerEpoch(101), ControllerEpoch(3)), Err(Stale::BrokerEpoch));
+    assert_eq!(fence.admit(BrokerEpoch(101), ControllerEpoch(3), 1), Err(Stale::BrokerEpoch));
+}
+
+#[test]
+fn what_comes_late_over_a_connection_that_the_controller_has_given_up_is_stale() {
+    let mut fence = Fence::new(BrokerEpoch(1), ControllerEpoch(3), Faults::default());
+    let mut admit = |controller_epoch, connection| {
+        fence.admit(BrokerEpoch(1), ControllerEpoch(controller_epoch), connection)
+    };
+    assert_eq!(admit(3, 7), Ok(()));
+    assert_eq!(admit(3, 7), Ok(()));
+    assert_eq!(admit(3, 9), Ok(()));
+    assert_eq!(admit(3, 7), Err(Stale::Connection));
+    assert_eq!(admit(3, 9), Ok(()));
+    assert_eq!(admit(4, 8), Ok(()), "the next controller has connected earlier");
+    assert_eq!(admit(4, 7), Err(Stale::Connection));
+    assert_eq!(admit(3, 9), Err(Stale::ControllerEpoch));
 }
 
 #[test]
 fn a_controller_that_was_replaced_is_not_obeyed() {
     let mut fence = Fence::new(BrokerEpoch(1), ControllerEpoch(3), Faults::default());
-    assert_eq!(fence.admit(BrokerEpoch(1), ControllerEpoch(4)), Ok(()));
-    assert_eq!(fence.admit(BrokerEpoch(1), ControllerEpoch(3)), Err(Stale::ControllerEpoch));
-    assert_eq!(fence.admit(BrokerEpoch(1), ControllerEpoch(4)), Ok(()));
+    assert_eq!(fence.admit(BrokerEpoch(1), ControllerEpoch(4), 1), Ok(()));
+    assert_eq!(fence.admit(BrokerEpoch(1), ControllerEpoch(3), 1), Err(Stale::ControllerEpoch));
+    assert_eq!(fence.admit(BrokerEpoch(1), ControllerEpoch(4), 1), Ok(()));
 }
 
 #[test]
@@ -119,5 +135,5 @@ fn a_stop_of_an_older_epoch_is_fenced_and_one_of_the_same_is_obeyed() {
 fn a_planted_fault_makes_brokers_obey_a_controller_that_was_replaced() {
     let faults = Faults::default().and(Fault::StaleControllersObeyed);
     let mut fence = Fence::new(BrokerEpoch(1), ControllerEpoch(3), faults);
-    assert_eq!(fence.admit(BrokerEpoch(1), ControllerEpoch(2)), Ok(()));
+    assert_eq!(fence.admit(BrokerEpoch(1), ControllerEpoch(2), 1), Ok(()));
 }
