@@ -23,8 +23,15 @@ const ALONE: [Suite; 5] =
 
 /// The others wait for processes most of the time: two go on side by side, each with the next of its list.
 const SIDE_BY_SIDE: [&[Suite]; 2] = [
-    &[("oracle", "1"), ("clients", "2"), ("zookeeper", "2"), ("controller_moves", "3"), ("anomalies", "2")],
-    &[("directory", "2"), ("groups", "4"), ("tools", "2"), ("same_tree", "1"), ("others", "1")],
+    &[
+        ("oracle", "1"),
+        ("clients", "2"),
+        ("zookeeper", "2"),
+        ("controller_moves", "3"),
+        ("anomalies", "2"),
+        ("others", "1"),
+    ],
+    &[("directory", "2"), ("groups", "4"), ("tools", "2"), ("same_tree", "1")],
 ];
 
 /// Suites that have a long form only.
