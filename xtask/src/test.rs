@@ -87,6 +87,9 @@ fn steps(root: &Path, depth: Depth, tally: &mut Tally) -> Result<()> {
     cargo("formatting", &["fmt", "--all", "--check"])?;
     tidy::run(root)?;
     cargo("lints", &["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])?;
+    // These are no part of all targets.
+    let suites_lints = [&["clippy", "--workspace", "--quiet"], &names()[..], &["--", "-D", "warnings"]];
+    cargo("lints of the suites", &suites_lints.concat())?;
     tally.step("tests beside the code", &mut command("cargo", &["test", "--workspace", "--quiet"], root))?;
     for package in ["kernel", "node"] {
         let arguments = ["test", "--package", package, "--features", "planted-faults", "--quiet", "planted"];
@@ -103,22 +106,19 @@ fn steps(root: &Path, depth: Depth, tally: &mut Tally) -> Result<()> {
     finish(&failures)
 }
 
+/// Cargo's arguments that choose all suites.
+fn names() -> Vec<&'static str> {
+    let all = ALONE.iter().chain(SIDE_BY_SIDE.into_iter().flatten()).chain(&LONG);
+    all.flat_map(|(suite, _)| ["--test", *suite]).collect()
+}
+
 /// Builds and runs all suites, also after one that fails: a run tells all that is wrong at once. Returns what failed.
 fn suites(root: &Path, depth: Depth, cache: &Path, tally: &mut Tally) -> Vec<Error> {
     let long: &[Suite] = if depth == Depth::Long { &LONG } else { &[] };
-    let all: Vec<&str> = ALONE
-        .iter()
-        .chain(long)
-        .chain(SIDE_BY_SIDE.into_iter().flatten())
-        .flat_map(|(suite, _)| ["--test", *suite])
-        .collect();
     // Of the whole workspace, so that dependencies are those that are built already, with the same features.
-    let lints = [&["clippy", "--workspace", "--quiet"], &all[..], &["--", "-D", "warnings"]].concat();
-    let build = [&["test", "--workspace", "--quiet", "--no-run"], &all[..]].concat();
-    for (name, arguments) in [("lints of the suites", lints), ("programs of the suites", build)] {
-        if let Err(failure) = step(name, &mut command("cargo", &arguments, root)) {
-            return vec![failure];
-        }
+    let build = [&["test", "--workspace", "--quiet", "--no-run"], &names()[..]].concat();
+    if let Err(failure) = step("programs of the suites", &mut command("cargo", &build, root)) {
+        return vec![failure];
     }
     let program = |(suite, threads): Suite| {
         let mut run = command("cargo", &["test", "--workspace", "--quiet", "--test", suite, "--"], root);

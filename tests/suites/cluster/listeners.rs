@@ -108,8 +108,8 @@ fn read_over(cluster: &Cluster, address: &str) -> Result<()> {
     let mut tree = cluster.tree()?;
     let led = (0..2).map(|partition| Ok((partition, tree.state(TOPIC, partition)?)));
     let led = led.collect::<Result<Vec<_>>>()?.into_iter();
-    let led = led.filter(|(_, state)| state.as_ref().is_some_and(|state| state.leader == 1));
-    let (partition, _) = led.last().context("broker 1 leads nothing")?;
+    let mut led = led.filter(|(_, state)| state.as_ref().is_some_and(|state| state.leader == 1));
+    let (partition, _) = led.next_back().context("broker 1 leads nothing")?;
     let partition = usize::try_from(partition)?;
     let end = calls::end_offset(address, TOPIC, partition)?;
     ensure!(end > 0, "nothing was written to the partition");
