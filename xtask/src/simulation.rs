@@ -14,8 +14,8 @@ const SIM: [&str; 9] =
 /// How many seeds may be needed to find a planted fault.
 const SEEDS_PER_PLANTED: &str = "60";
 
-/// How many seeds one process runs: what the brokers of a run leave behind in memory goes with it.
-const SEEDS_PER_PROCESS: usize = 500;
+/// How many seeds are one step, which tells when it is done.
+const SEEDS_PER_STEP: usize = 500;
 
 /// Seeds that every run tries, and those of the long form.
 const FEW: usize = 300;
@@ -37,8 +37,8 @@ pub(crate) fn run(root: &Path, tally: &mut Tally) -> Result<()> {
 /// # Errors
 /// Those of [`run`].
 pub(crate) fn many_seeds(root: &Path, tally: &mut Tally) -> Result<()> {
-    for first in (FEW + 1..=MANY).step_by(SEEDS_PER_PROCESS) {
-        seeds(root, first, SEEDS_PER_PROCESS.min(MANY + 1 - first), tally)?;
+    for first in (FEW + 1..=MANY).step_by(SEEDS_PER_STEP) {
+        seeds(root, first, SEEDS_PER_STEP.min(MANY + 1 - first), tally)?;
     }
     Ok(())
 }

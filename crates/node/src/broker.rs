@@ -287,7 +287,7 @@ impl Broker {
         let threads = self.config().num_recovery_threads_per_data_dir.max(1);
         self.log_dirs.shut_down(threads, BrokerEpoch(-1));
         self.store.close();
-        self.set_state(BrokerState::NotRunning);
+        self.abandon();
     }
 
     /// The broker's id.

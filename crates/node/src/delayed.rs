@@ -5,7 +5,7 @@
 //! of a partition held.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use kernel::fetch::waiters::Deadlines;
@@ -42,6 +42,8 @@ pub(crate) struct Timers {
     deadlines: Mutex<Deadlines<Arc<dyn Delayed>>>,
     tasks: Mutex<Deadlines<Task>>,
     ids: AtomicU64,
+    // Nothing is taken in any more.
+    closed: AtomicBool,
     // Tells the thread that polls the broker that its next deadline is earlier than it believes.
     hook: OnceLock<Hook>,
 }
@@ -60,7 +62,13 @@ impl Timers {
 
     /// Wakes `waiter` at `mono_ms` at the latest.
     pub(crate) fn add(&self, mono_ms: i64, id: u64, waiter: Arc<dyn Delayed>) {
-        let first = self.lock().add(mono_ms, id, waiter);
+        let first = {
+            let mut deadlines = self.lock();
+            if self.closed.load(Ordering::SeqCst) {
+                return;
+            }
+            deadlines.add(mono_ms, id, waiter)
+        };
         self.added(first, mono_ms);
     }
 
@@ -76,7 +84,13 @@ impl Timers {
         id: u64,
         task: impl FnOnce(&Arc<Broker>) + Send + 'static,
     ) {
-        let first = self.tasks().add(mono_ms, id, Box::new(task));
+        let first = {
+            let mut tasks = self.tasks();
+            if self.closed.load(Ordering::SeqCst) {
+                return;
+            }
+            tasks.add(mono_ms, id, Box::new(task))
+        };
         self.added(first, mono_ms);
     }
 
@@ -104,6 +118,14 @@ impl Timers {
     /// Takes out the work that is due at `mono_ms`.
     pub(crate) fn take_due_tasks(&self, mono_ms: i64) -> Vec<Task> {
         self.tasks().take_expired(mono_ms)
+    }
+
+    /// Forgets everything, and whatever comes from now on.
+    pub(crate) fn let_go(&self) {
+        self.closed.store(true, Ordering::SeqCst);
+        // What is dropped may come back here.
+        let (waiters, tasks) = (std::mem::take(&mut *self.lock()), std::mem::take(&mut *self.tasks()));
+        drop((waiters, tasks));
     }
 
     /// The earliest deadline.

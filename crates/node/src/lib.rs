@@ -12,6 +12,7 @@ mod control;
 mod delayed;
 mod departed;
 mod drive;
+mod end;
 mod explain;
 pub mod jobs;
 pub mod loggers;

@@ -408,6 +408,17 @@ impl Partition {
     }
 }
 
+/// The end of the broker.
+impl Partition {
+    /// Forgets those who wait, and what is queued.
+    pub(crate) fn let_go(&self) {
+        for watchers in [&self.by_high_watermark, &self.by_log_end, &self.by_low_watermark] {
+            watchers.let_go();
+        }
+        drop(std::mem::take(&mut self.append_queue().waiting));
+    }
+}
+
 /// Those of `replicas` whose brokers are alive.
 fn live_among(image: &MetadataImage, replicas: &[BrokerId]) -> BTreeSet<BrokerId> {
     replicas.iter().filter(|id| image.brokers().contains_key(id)).copied().collect()

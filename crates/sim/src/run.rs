@@ -43,8 +43,17 @@ pub fn run(plan: &Plan) -> Report {
             last_lines: world.trace.last_lines(),
         };
         world.end();
-        report
+        judge_memory(&world, report)
     })
+}
+
+/// After its end nothing of a run stays in memory. (A run in which something was found may have broken off anywhere.)
+fn judge_memory(world: &Arc<World>, mut report: Report) -> Report {
+    let left = world.in_memory();
+    if report.findings.is_empty() && !left.is_empty() {
+        report.findings.push(format!("in memory after the end: {}", left.join(", ")));
+    }
+    report
 }
 
 /// What a panic says.

@@ -125,6 +125,12 @@ impl Control {
         }
     }
 
+    /// Forgets the requests that wait.
+    pub(crate) fn let_go(&self) {
+        let waiting = std::mem::take(&mut self.lock().waiting);
+        drop(waiting);
+    }
+
     fn next(&self, broker: &Arc<Broker>) {
         let next = {
             let mut state = self.lock();

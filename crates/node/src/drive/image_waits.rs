@@ -30,6 +30,12 @@ impl ImageWaits {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Wait>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Forgets those who wait.
+    pub(crate) fn let_go(&self) {
+        let waiting = std::mem::take(&mut *self.lock());
+        drop(waiting);
+    }
 }
 
 impl std::fmt::Debug for ImageWaits {
@@ -39,7 +45,7 @@ impl std::fmt::Debug for ImageWaits {
 }
 
 /// Calls `done` with `true` as soon as the picture fulfils `condition`, with `false` if it does not within
-/// `timeout_ms`; a timeout that is not positive waits for nothing.
+/// `timeout_ms`; a timeout that is not positive waits for nothing. A broker that has ended calls nobody.
 pub(crate) fn wait(
     broker: &Arc<Broker>,
     timeout_ms: i64,
@@ -55,7 +61,14 @@ pub(crate) fn wait(
         condition: Box::new(condition),
         done: Mutex::new(Some(Box::new(done))),
     });
-    broker.image_waits().lock().insert(wait.number, wait.clone());
+    {
+        let mut waiting = broker.image_waits().lock();
+        if broker.has_ended() {
+            // Nobody is answered any more.
+            return;
+        }
+        waiting.insert(wait.number, wait.clone());
+    }
     broker.timers().add(wait.deadline, wait.number, wait.clone());
     // The picture may have changed before this stood in the list.
     wait.wake(broker, Wake::Progress);

@@ -44,6 +44,12 @@ impl std::fmt::Debug for ProducerIds {
 }
 
 impl ProducerIds {
+    /// Forgets those who wait.
+    pub(crate) fn let_go(&self) {
+        let waiting = std::mem::take(&mut self.lock().waiting);
+        drop(waiting);
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

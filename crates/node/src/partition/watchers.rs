@@ -41,6 +41,12 @@ impl Watchers {
         self.lock().all().cloned().collect()
     }
 
+    /// Forgets everybody.
+    pub(super) fn let_go(&self) {
+        let waiting = self.change(std::mem::take);
+        drop(waiting);
+    }
+
     /// Whether nobody waits. Whoever adds himself and then looks at the end misses nothing.
     pub(super) fn is_empty(&self) -> bool {
         self.count.load(Ordering::SeqCst) == 0

@@ -100,6 +100,12 @@ impl<S: Store> Gate<S> {
         }
     }
 
+    /// The store is gone: what is held is answered no more.
+    pub(crate) fn forget(&self) {
+        let held = self.held.lock().unwrap().take();
+        drop(held);
+    }
+
     /// Lets go of what was held and of what comes from now on.
     pub(crate) fn open(&self) {
         let held = self.held.lock().unwrap().take();

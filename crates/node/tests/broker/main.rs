@@ -40,6 +40,7 @@ mod held_jobs;
 mod journal;
 mod listeners;
 mod lost_answers;
+mod memory;
 mod nearby_fetch;
 mod pair;
 mod peers;

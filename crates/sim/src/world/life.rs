@@ -53,14 +53,16 @@ impl World {
         let (disk, is_same_boot) = {
             let mut state = node.lock();
             state.session = Some(session.clone());
-            (state.disk.clone(), state.is_same_boot)
+            let disk = Arc::new(state.disk.clone());
+            state.in_hands.push((incarnation.number, Arc::downgrade(&disk)));
+            (disk, state.is_same_boot)
         };
         let config = config(self, id);
         let environment = Environment {
             store: session,
             store_events,
             clock: Arc::new(SimClock::new(self.weak(), incarnation.clone())),
-            disk: Arc::new(disk),
+            disk,
             executor: Arc::new(Jobs::new(self.weak(), incarnation.clone())),
             group_loads: Arc::new(Jobs::new(self.weak(), incarnation.clone())),
             endpoints: Box::new(|config| config.listeners.advertised.clone()),
@@ -79,6 +81,8 @@ impl World {
             let started = journal::acting(id, || node::start(config, environment));
             if let Some(world) = world.upgrade().filter(|_| incarnation.is_alive()) {
                 world.started(&incarnation, started);
+            } else if let Ok(broker) = started {
+                broker.abandon();
             }
         });
         node.lock().start = Some(fiber.clone());
@@ -115,6 +119,7 @@ impl World {
         });
         self.poll_at(incarnation, self.schedule.now_us());
         self.housekeep_at(incarnation.clone(), self.schedule.now_us());
+        self.clean_at(incarnation.clone(), self.schedule.now_us());
     }
 
     /// Polls a broker at `at_us`, unless it is polled earlier.
@@ -158,6 +163,18 @@ impl World {
         });
     }
 
+    /// A round of the cleaner, and then the next, until the broker leaves.
+    fn clean_at(self: &Arc<Self>, owner: Incarnation, at_us: u64) {
+        self.schedule.at(at_us, "cleaner", move |world| {
+            let Some(broker) = world.node(owner.broker).broker().filter(|_| owner.is_alive()) else { return };
+            world.note(format_args!("cleaner {}", owner.broker));
+            let next_ms = world.act(&owner, || broker.clean());
+            if next_ms < i64::MAX {
+                world.clean_at(owner, clock::micros_of(next_ms));
+            }
+        });
+    }
+
     /// A broker dies. What it had is gone, but for its disk.
     pub(crate) fn kill(self: &Arc<Self>, id: BrokerId, death: Death) {
         let Some(incarnation) = self.node(id).incarnation() else { return };
@@ -197,8 +214,9 @@ impl World {
                 start.resume();
             });
         }
-        // The broker may be dropped here, which calls nobody.
-        drop(life);
+        if let Life::Serving(broker) | Life::Leaving(broker) = life {
+            broker.abandon();
+        }
     }
 
     /// The end of the present life of a broker, if it has one.
@@ -261,10 +279,15 @@ fn config(world: &World, id: BrokerId) -> KafkaConfig {
         ("controlled.shutdown.retry.backoff.ms", "500".to_owned()),
         ("controller.socket.timeout.ms", "3000".to_owned()),
         ("leader.imbalance.check.interval.seconds", "7".to_owned()),
+        ("log.cleaner.backoff.ms", "700".to_owned()),
+        ("log.cleaner.dedupe.buffer.size", "1048577".to_owned()),
+        ("log.cleaner.io.buffer.size", "4096".to_owned()),
         ("log.flush.offset.checkpoint.interval.ms", "3000".to_owned()),
         ("log.flush.start.offset.checkpoint.interval.ms", "3000".to_owned()),
         ("log.index.interval.bytes", "512".to_owned()),
         ("log.initial.task.delay.ms", "1000".to_owned()),
+        ("log.retention.check.interval.ms", "3000".to_owned()),
+        ("log.segment.delete.delay.ms", "1000".to_owned()),
         ("log.segment.bytes", "8192".to_owned()),
         // With several, chance would decide which log is loaded first.
         ("num.recovery.threads.per.data.dir", "1".to_owned()),

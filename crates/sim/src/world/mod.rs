@@ -168,9 +168,19 @@ impl World {
     pub(crate) fn end(self: &Arc<Self>) {
         for id in BROKERS {
             self.bury_present(id);
+            self.network.broker_died(self, id, Death::Kill);
         }
         // Starts that wait find that their life is over.
         self.schedule.clear_but("goes on", self);
+    }
+
+    /// What is in memory after the end although nobody owns it: of brokers, and the world itself, if others hold it.
+    pub(crate) fn in_memory(self: &Arc<Self>) -> Vec<String> {
+        let lives = self.nodes.iter().flat_map(|node| {
+            node.lives_in_memory().into_iter().map(|life| format!("of life {life} of broker {}", node.id))
+        });
+        let world = (Arc::strong_count(self) > 1).then(|| "the world".to_owned());
+        lives.chain(world).collect()
     }
 
     /// The world ends `ms` from now, whatever happens.

@@ -1,7 +1,7 @@
 //! One broker as the world sees it: its disk, its lives, and the broker of the present one.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use node::broker::Broker;
 use storage::disk::crash::CrashDisk;
@@ -44,6 +44,8 @@ pub(crate) struct State {
     pub(crate) is_same_boot: bool,
     /// When the broker is polled next.
     pub(crate) polled_at_us: Option<u64>,
+    /// The disk as each life has it in hands: its broker, and every log and partition of that.
+    pub(crate) in_hands: Vec<(u64, Weak<CrashDisk>)>,
 }
 
 impl Node {
@@ -57,6 +59,7 @@ impl Node {
             disk: CrashDisk::new(),
             is_same_boot: true,
             polled_at_us: None,
+            in_hands: Vec::new(),
         };
         Self { id, state: Mutex::new(state), stall_us: AtomicU64::new(0) }
     }
@@ -76,6 +79,13 @@ impl Node {
             Life::Serving(broker) | Life::Leaving(broker) => Some(broker),
             Life::Down | Life::Starting => None,
         }
+    }
+
+    /// The lives of which a broker, or a part of one, is still in memory.
+    pub(crate) fn lives_in_memory(&self) -> Vec<u64> {
+        let state = self.lock();
+        let held = state.in_hands.iter().filter(|(_, disk)| disk.strong_count() > 0);
+        held.map(|(life, _)| *life).collect()
     }
 
     /// The present life, if there is one.

@@ -136,6 +136,12 @@ impl ControllerDriver {
         self.unclean_elections.get()
     }
 
+    /// Forgets the requests that are not answered.
+    pub(crate) fn let_go(&self) {
+        let open = std::mem::take(&mut lock(&self.requests).open);
+        drop(open);
+    }
+
     /// What was done to a partition and why, oldest first.
     pub(crate) fn history(&self, partition: &TopicPartition) -> Vec<Value> {
         self.history.of(partition)
@@ -162,7 +168,7 @@ pub(crate) fn node_changed(broker: &Arc<Broker>, path: &str, kind: NodeEventKind
 pub(crate) fn ask(broker: &Arc<Broker>, request: ApiRequest, answerer: Answerer) {
     let id = {
         let mut requests = lock(&broker.controller().requests);
-        if requests.open.len() >= MAX_REQUESTS {
+        if requests.open.len() >= MAX_REQUESTS || broker.has_ended() {
             drop(requests);
             return answerer(Err(ErrorCode::RequestTimedOut));
         }

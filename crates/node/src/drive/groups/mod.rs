@@ -94,6 +94,11 @@ impl GroupCoordinator {
         self.given_out.has_room()
     }
 
+    /// Forgets the groups, and those who wait for them.
+    pub(crate) fn let_go(&self) {
+        self.registry.let_go();
+    }
+
     /// How many groups there are in each state, and how many offsets they have committed.
     pub(crate) fn counts(&self) -> (BTreeMap<State, usize>, usize) {
         let mut states: BTreeMap<_, _> = State::ALL.into_iter().map(|state| (state, 0)).collect();

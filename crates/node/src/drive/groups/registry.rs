@@ -167,6 +167,12 @@ impl Registry {
         self.write().all.remove(&index).map(|place| place.groups).unwrap_or_default()
     }
 
+    /// Forgets everything.
+    pub(super) fn let_go(&self) {
+        let places = std::mem::take(&mut self.write().all);
+        drop(places);
+    }
+
     /// Whether the load is still waited for.
     pub(super) fn is_loading(&self, load: Load) -> bool {
         self.read().all.get(&load.index).is_some_and(|place| place.standing == Standing::Loading(load))
