@@ -15,7 +15,7 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(150);
 #[derive(Debug)]
 pub struct Connection {
     stream: TcpStream,
-    next_correlation_id: i32,
+    last_correlation_id: i32,
 }
 
 /// What came back for a frame.
@@ -46,7 +46,7 @@ impl Connection {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(ANSWER_LIMIT))?;
         stream.set_write_timeout(Some(ANSWER_LIMIT))?;
-        Ok(Self { stream, next_correlation_id: 1 })
+        Ok(Self { stream, last_correlation_id: 0 })
     }
 
     /// The socket below.
@@ -110,15 +110,30 @@ impl Connection {
     /// # Errors
     /// When it cannot be encoded in `version`, or no well-formed answer comes.
     pub fn call<R: Request>(&mut self, version: i16, request: &R) -> Result<R::Response> {
-        let correlation_id = self.next_correlation_id;
-        self.next_correlation_id += 1;
-        self.send(&frame(version, correlation_id, request)?)?;
+        self.ask(version, request)?;
+        self.answer::<R>(version)
+    }
+
+    /// Sends a request, whose response is waited for later, with [`Connection::answer`].
+    ///
+    /// # Errors
+    /// When it cannot be encoded in `version`, or the connection has ended.
+    pub fn ask<R: Request>(&mut self, version: i16, request: &R) -> Result<()> {
+        self.last_correlation_id += 1;
+        self.send(&frame(version, self.last_correlation_id, request)?)
+    }
+
+    /// Waits for the response to the request that was asked last.
+    ///
+    /// # Errors
+    /// When no well-formed answer comes, or one to another request.
+    pub fn answer<R: Request>(&mut self, version: i16) -> Result<R::Response> {
         match self.receive()? {
             Answer::Frame(mut bytes) => {
                 let header_version = R::Response::header_version(version);
                 let header = ResponseHeader::decode(&mut bytes, header_version)?;
-                if header.correlation_id != correlation_id {
-                    bail!("answer {} to request {correlation_id}", header.correlation_id);
+                if header.correlation_id != self.last_correlation_id {
+                    bail!("answer {} to request {}", header.correlation_id, self.last_correlation_id);
                 }
                 R::Response::decode(&mut bytes, version)
             }

@@ -6,14 +6,13 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail, ensure};
 use bytes::Bytes;
 use interop::broker::Broker;
-use interop::raw::{self, Answer, Connection};
+use interop::raw::Connection;
 use kafka_protocol::messages::join_group_request::JoinGroupRequestProtocol;
 use kafka_protocol::messages::sync_group_request::SyncGroupRequestAssignment;
 use kafka_protocol::messages::{
-    HeartbeatRequest, JoinGroupRequest, JoinGroupResponse, ResponseHeader, SyncGroupRequest,
-    SyncGroupResponse,
+    HeartbeatRequest, JoinGroupRequest, JoinGroupResponse, SyncGroupRequest, SyncGroupResponse,
 };
-use kafka_protocol::protocol::{Decodable, Request, StrBytes};
+use kafka_protocol::protocol::StrBytes;
 
 use super::{group_id, until_coordinated};
 use crate::figures::{Figures, Goal, Row};
@@ -61,16 +60,16 @@ pub(super) fn measure(broker: &mut Broker, round: usize, figures: &mut Figures) 
 /// Joins and synchronises all members, the first one first; gives the place of the leader.
 fn rebalance(group: &str, members: &mut [Member], generation: &mut i32) -> Result<usize> {
     let (first, others) = members.split_first_mut().context("no members")?;
-    send(&mut first.connection, JOIN_VERSION, &join(group, &first.id))?;
+    first.connection.ask(JOIN_VERSION, &join(group, &first.id))?;
     if let (Some(other), 1..) = (others.first_mut(), *generation) {
         until_begun(group, *generation, other)?;
     }
     for member in others {
-        send(&mut member.connection, JOIN_VERSION, &join(group, &member.id))?;
+        member.connection.ask(JOIN_VERSION, &join(group, &member.id))?;
     }
     let (mut leader, mut all) = (0, Vec::new());
     for (place, member) in members.iter_mut().enumerate() {
-        let joined: JoinGroupResponse = receive::<JoinGroupRequest>(&mut member.connection, JOIN_VERSION)?;
+        let joined: JoinGroupResponse = member.connection.answer::<JoinGroupRequest>(JOIN_VERSION)?;
         ensure!(joined.error_code == 0, "JoinGroup: error {}", joined.error_code);
         if joined.leader == joined.member_id {
             (leader, all) = (place, joined.members.iter().map(|it| it.member_id.clone()).collect());
@@ -81,10 +80,10 @@ fn rebalance(group: &str, members: &mut [Member], generation: &mut i32) -> Resul
     ensure!(all.len() == members.len(), "{} members in generation {generation}", all.len());
     for (place, member) in members.iter_mut().enumerate() {
         let assigned = if place == leader { std::mem::take(&mut all) } else { Vec::new() };
-        send(&mut member.connection, SYNC_VERSION, &sync(group, *generation, &member.id, assigned))?;
+        member.connection.ask(SYNC_VERSION, &sync(group, *generation, &member.id, assigned))?;
     }
     for member in members.iter_mut() {
-        let synced: SyncGroupResponse = receive::<SyncGroupRequest>(&mut member.connection, SYNC_VERSION)?;
+        let synced: SyncGroupResponse = member.connection.answer::<SyncGroupRequest>(SYNC_VERSION)?;
         ensure!(synced.error_code == 0, "SyncGroup: error {}", synced.error_code);
     }
     Ok(leader)
@@ -97,8 +96,8 @@ fn until_begun(group: &str, generation: i32, member: &mut Member) -> Result<()> 
         .with_generation_id(generation)
         .with_member_id(member.id.clone());
     loop {
-        send(&mut member.connection, HEARTBEAT_VERSION, &request)?;
-        match receive::<HeartbeatRequest>(&mut member.connection, HEARTBEAT_VERSION)?.error_code {
+        member.connection.ask(HEARTBEAT_VERSION, &request)?;
+        match member.connection.answer::<HeartbeatRequest>(HEARTBEAT_VERSION)?.error_code {
             0 => {}
             REBALANCE_IN_PROGRESS => return Ok(()),
             code => bail!("Heartbeat: error {code}"),
@@ -130,18 +129,4 @@ fn sync(group: &str, generation: i32, id: &StrBytes, assigned: Vec<StrBytes>) ->
         .with_generation_id(generation)
         .with_member_id(id.clone())
         .with_assignments(assigned.into_iter().map(part).collect())
-}
-
-fn send(connection: &mut Connection, version: i16, request: &impl Request) -> Result<()> {
-    connection.send(&raw::frame(version, 1, request)?)
-}
-
-fn receive<R: Request>(connection: &mut Connection, version: i16) -> Result<R::Response> {
-    match connection.receive()? {
-        Answer::Frame(mut bytes) => {
-            ResponseHeader::decode(&mut bytes, 0).context("no header")?;
-            R::Response::decode(&mut bytes, version)
-        }
-        other => bail!("{other:?} instead of an answer"),
-    }
 }

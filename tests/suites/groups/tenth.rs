@@ -1,19 +1,17 @@
 //! Ten members of a group that one thread drives, a connection each: they join together, and then send heartbeats and
 //! commits.
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
 use interop::calls;
-use interop::raw::{self, Answer, Connection};
+use interop::raw::Connection;
 use kafka_protocol::messages::join_group_request::JoinGroupRequestProtocol;
 use kafka_protocol::messages::offset_commit_request::{
     OffsetCommitRequestPartition, OffsetCommitRequestTopic,
 };
 use kafka_protocol::messages::sync_group_request::SyncGroupRequestAssignment;
-use kafka_protocol::messages::{
-    HeartbeatRequest, JoinGroupRequest, OffsetCommitRequest, ResponseHeader, SyncGroupRequest,
-};
-use kafka_protocol::protocol::{Decodable, Request, StrBytes};
+use kafka_protocol::messages::{HeartbeatRequest, JoinGroupRequest, OffsetCommitRequest, SyncGroupRequest};
+use kafka_protocol::protocol::{Request, StrBytes};
 
 use super::TOPIC;
 use super::seen::group_id;
@@ -70,10 +68,10 @@ impl Tenth {
             .with_rebalance_timeout_ms(REBALANCE_MS)
             .with_protocol_type(StrBytes::from_static_str("consumer"))
             .with_protocols(vec![protocol]);
-        self.members.iter_mut().try_for_each(|it| it.send(JOIN_VERSION, &request))?;
+        self.members.iter_mut().try_for_each(|it| it.ask(JOIN_VERSION, &request))?;
         let (mut generation, mut parts) = (0, Vec::new());
         for member in &mut self.members {
-            let joined = member.receive::<JoinGroupRequest>(JOIN_VERSION)?;
+            let joined = member.answer::<JoinGroupRequest>(JOIN_VERSION)?;
             ensure!(joined.error_code == 0, "JoinGroup: error {}", joined.error_code);
             generation = joined.generation_id;
             member.id = joined.member_id;
@@ -96,10 +94,10 @@ impl Tenth {
             .with_generation_id(generation)
             .with_assignments(parts.into_iter().map(part).collect());
         for member in &mut self.members {
-            member.send(SYNC_VERSION, &request.clone().with_member_id(member.id.clone()))?;
+            member.ask(SYNC_VERSION, &request.clone().with_member_id(member.id.clone()))?;
         }
         for member in &mut self.members {
-            let code = member.receive::<SyncGroupRequest>(SYNC_VERSION)?.error_code;
+            let code = member.answer::<SyncGroupRequest>(SYNC_VERSION)?.error_code;
             ensure!(code == 0, "SyncGroup: error {code}");
         }
         Ok(())
@@ -111,11 +109,11 @@ impl Tenth {
             .with_group_id(group_id(&self.name))
             .with_generation_id(self.generation);
         for member in &mut self.members {
-            member.send(HEARTBEAT_VERSION, &beat.clone().with_member_id(member.id.clone()))?;
+            member.ask(HEARTBEAT_VERSION, &beat.clone().with_member_id(member.id.clone()))?;
         }
         let mut all = true;
         for member in &mut self.members {
-            all &= member.receive::<HeartbeatRequest>(HEARTBEAT_VERSION)?.error_code == 0;
+            all &= member.answer::<HeartbeatRequest>(HEARTBEAT_VERSION)?.error_code == 0;
         }
         if !all {
             return Ok(false);
@@ -130,8 +128,8 @@ impl Tenth {
             .with_generation_id_or_member_epoch(self.generation)
             .with_member_id(first.id.clone())
             .with_topics(vec![topic]);
-        first.send(COMMIT_VERSION, &commit)?;
-        let committed = first.receive::<OffsetCommitRequest>(COMMIT_VERSION)?;
+        first.ask(COMMIT_VERSION, &commit)?;
+        let committed = first.answer::<OffsetCommitRequest>(COMMIT_VERSION)?;
         Ok(committed.topics.iter().flat_map(|it| &it.partitions).all(|it| it.error_code == 0))
     }
 }
@@ -141,17 +139,11 @@ impl Member {
         self.connection.as_mut().context("not connected")
     }
 
-    fn send(&mut self, version: i16, request: &impl Request) -> Result<()> {
-        self.connection()?.send(&raw::frame(version, 1, request)?)
+    fn ask(&mut self, version: i16, request: &impl Request) -> Result<()> {
+        self.connection()?.ask(version, request)
     }
 
-    fn receive<R: Request>(&mut self, version: i16) -> Result<R::Response> {
-        match self.connection()?.receive()? {
-            Answer::Frame(mut bytes) => {
-                ResponseHeader::decode(&mut bytes, 0)?;
-                R::Response::decode(&mut bytes, version)
-            }
-            other => bail!("{other:?} instead of an answer"),
-        }
+    fn answer<R: Request>(&mut self, version: i16) -> Result<R::Response> {
+        self.connection()?.answer::<R>(version)
     }
 }

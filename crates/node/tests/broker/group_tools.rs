@@ -63,6 +63,15 @@ pub(crate) fn coordinator(settings: &[(&str, &str)]) -> Node {
 }
 
 impl Node {
+    /// The groups of `g`'s partition are being loaded, or cannot be: members neither give up nor look elsewhere.
+    pub(crate) fn keeps_members_waiting(&self) {
+        assert_eq!(self.committed("g"), Err(ErrorCode::CoordinatorLoadInProgress));
+        assert_eq!(self.commit("g", 7), ErrorCode::CoordinatorLoadInProgress);
+        assert_eq!(self.heartbeat("g", "m", 1), ErrorCode::None);
+        let told = synced(&self.begin_to_sync("g", "m", 1, &[]));
+        assert_eq!(code(told.error_code), ErrorCode::RebalanceInProgress);
+    }
+
     /// Asks who coordinates a group: its error and the broker.
     pub(crate) fn find_coordinator(&self, group: &str) -> (ErrorCode, i32) {
         let request = FindCoordinatorRequest {
