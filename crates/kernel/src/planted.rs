@@ -20,17 +20,20 @@ pub enum Fault {
     ControllerWritesUnfenced,
     /// Brokers obey a controller that has been replaced.
     StaleControllersObeyed,
+    /// A leader confirms that records are deleted when its followers still begin with them (against KIP-107).
+    DeletionsNotAwaited,
 }
 
 impl Fault {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::TruncationByHighWatermark,
         Self::EpochEndWithoutEpoch,
         Self::HighWatermarkOfDivergingReply,
         Self::OfflineReplicasLeftAlone,
         Self::ControllerWritesUnfenced,
         Self::StaleControllersObeyed,
+        Self::DeletionsNotAwaited,
     ];
 
     /// Its name in configurations.
@@ -42,6 +45,7 @@ impl Fault {
             Self::OfflineReplicasLeftAlone => "offline-replicas-left-alone",
             Self::ControllerWritesUnfenced => "controller-writes-unfenced",
             Self::StaleControllersObeyed => "stale-controllers-obeyed",
+            Self::DeletionsNotAwaited => "deletions-not-awaited",
         }
     }
 }

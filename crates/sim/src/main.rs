@@ -45,11 +45,12 @@ struct Arguments {
 
 /// The faults that simulations must find. The others lie behind a second fence; real processes find them, in the suite
 /// `controller_moves`.
-const OF_SIMULATIONS: [Fault; 4] = [
+const OF_SIMULATIONS: [Fault; 5] = [
     Fault::TruncationByHighWatermark,
     Fault::EpochEndWithoutEpoch,
     Fault::HighWatermarkOfDivergingReply,
     Fault::OfflineReplicasLeftAlone,
+    Fault::DeletionsNotAwaited,
 ];
 
 /// Faults to plant, one at a time.

@@ -10,8 +10,8 @@ use crate::report::Report;
 use crate::run::run;
 use crate::world::{Fault, KINDS};
 
-/// The states that runs must go through, as the controller names them.
-const STATES: [&str; 11] = [
+/// The states that runs must go through, as the controller names them, and what must happen to logs.
+const STATES: [&str; 14] = [
     "partition NewPartition",
     "partition OnlinePartition",
     "partition OfflinePartition",
@@ -23,6 +23,21 @@ const STATES: [&str; 11] = [
     "replica ReplicaDeletionSuccessful",
     "replica ReplicaDeletionIneligible",
     "replica NonExistentReplica",
+    "logs compacted",
+    "logs cut to the start of their leaders'",
+    "compacted logs truncated",
+];
+
+/// What clients must have got, as they name it.
+const DONE: [&str; 8] = [
+    "batches confirmed by all",
+    "batches written",
+    "compacted logs compared",
+    "deletions of records confirmed",
+    "ends told",
+    "records read",
+    "starts of logs compared",
+    "topics grown",
 ];
 
 /// Runs `plans`, `at_once` at a time, each from beginning to end in one thread. `done` is told of each in the order of the
@@ -96,12 +111,13 @@ impl Total {
         self.failed
     }
 
-    /// The kinds of faults and the states that no run had.
+    /// The kinds of faults, the states and what clients wanted, as far as no run had them.
     #[must_use]
     pub fn missing(&self) -> Vec<String> {
         let faults = KINDS.iter().filter(|kind| !self.faults.contains_key(kind)).map(ToString::to_string);
         let states = STATES.iter().filter(|state| !self.states.contains_key(**state));
-        faults.chain(states.map(|state| (*state).to_owned())).collect()
+        let done = DONE.iter().filter(|what| !self.done.contains_key(**what));
+        faults.chain(states.chain(done).map(|name| (*name).to_owned())).collect()
     }
 }
 

@@ -6,6 +6,7 @@ mod wait;
 
 use std::sync::Arc;
 
+use kernel::planted::Fault;
 use kernel::topic_name;
 use wire::error_code::ErrorCode;
 use wire::messages::delete_records_response::{DeleteRecordsPartitionResult, DeleteRecordsTopicResult};
@@ -94,5 +95,6 @@ fn delete(broker: &Broker, topic: &str, partition: i32, offset: i64) -> Result<D
         log.increment_log_start(to).map_err(|error| errors::of_log(&error))?;
         Ok(leading.low_watermark(log))
     })??;
-    Ok(Deleted { partition, offset: to, low_watermark })
+    let is_awaited = !broker.config().planted_faults.has(Fault::DeletionsNotAwaited);
+    Ok(Deleted { partition, offset: to, low_watermark: if is_awaited { low_watermark } else { to } })
 }

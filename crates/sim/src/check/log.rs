@@ -1,5 +1,5 @@
 //! The log: what an operator is told must have a reason, and states that a cluster goes through are counted where the
-//! controller tells of them.
+//! controller tells of them, as is what happens to logs.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -21,6 +21,8 @@ const REASONS: [(&str, &str); 5] = [
 
 /// How they begin to tell of it that lack what their high watermark had passed (R8).
 const GONE: &str = "records that had been replicated are gone";
+/// How they begin to tell that a log lacks even what lay above the records that were deleted.
+const BELOW_START: &str = "the log ends below its start";
 
 /// See the module's text.
 #[derive(Debug, Default)]
@@ -37,10 +39,13 @@ impl LogJudge {
         fields: &str,
     ) {
         if is_state_change && level == Level::TRACE {
-            self.count(message);
+            self.count_state(message);
+        }
+        if let Some(what) = happened(message, fields) {
+            self.count(what.to_owned());
         }
         let must_not = if world.plan.with_faults { Level::ERROR } else { Level::WARN };
-        if message.starts_with(GONE) {
+        if message.starts_with(GONE) || message.starts_with(BELOW_START) {
             return self.lost(world, message, fields);
         }
         let has_reason = |(part, _): &(&str, &str)| message.contains(part) || fields.contains(part);
@@ -62,15 +67,35 @@ impl LogJudge {
     }
 
     /// `replica 1 of topic-0: Online -> Offline`, or `partition topic-0: New -> Online`.
-    fn count(&self, message: &str) {
+    fn count_state(&self, message: &str) {
         let kind = message.split(' ').next().unwrap_or_default();
-        let Some((_, to)) = message.rsplit_once(" -> ") else { return };
-        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *counts.entry(format!("{kind} {to}")).or_default() += 1;
+        if let Some((_, to)) = message.rsplit_once(" -> ") {
+            self.count(format!("{kind} {to}"));
+        }
     }
 
-    /// How often each state was entered.
+    fn count(&self, what: String) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(what).or_default() += 1;
+    }
+
+    /// How often each state was entered, and what happened to logs.
     pub(crate) fn counts(&self) -> BTreeMap<String, u64> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// What is told to have happened to a log, if it is something that is counted.
+fn happened(message: &str, fields: &str) -> Option<&'static str> {
+    if message == "log was compacted" {
+        return Some("logs compacted");
+    }
+    if !message.starts_with("truncated from") {
+        return None;
+    }
+    let is_compacted = fields.contains(&format!("partition={}", Kind::Compacted.name()));
+    if message.contains("the leader's log starts") {
+        Some("logs cut to the start of their leaders'")
+    } else {
+        is_compacted.then_some("compacted logs truncated")
     }
 }

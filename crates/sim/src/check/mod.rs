@@ -1,11 +1,14 @@
 //! The judges. They see what clients saw, what the tree holds and what lies on the disks; they know nothing of how the
 //! brokers work.
 
+pub(crate) mod compacted;
+pub(crate) mod latest;
 pub(crate) mod log;
 pub(crate) mod offsets;
 pub(crate) mod records;
 pub(crate) mod replicas;
 pub(crate) mod rest;
+pub(crate) mod starts;
 pub(crate) mod tree;
 
 use std::sync::{Mutex, PoisonError};

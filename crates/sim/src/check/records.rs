@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use wire::batch::{Batch, Limits};
 use wire::error_code::ErrorCode;
 
 use crate::workload::Kind;
@@ -25,6 +26,17 @@ pub(crate) struct Read {
     pub(crate) partition: i32,
     pub(crate) offset: i64,
     pub(crate) record: String,
+}
+
+/// The records of a batch as texts, and their offsets: the value, or `key=value`, or `key=` for a tombstone.
+pub(crate) fn in_batch(batch: &Batch) -> Vec<(i64, String)> {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let records = batch.records(Limits::default()).map_while(Result::ok);
+    let records = records.map(|record| {
+        let value = text(&record.value.unwrap_or_default());
+        (record.offset.0, record.key.map_or(value.clone(), |key| format!("{}={value}", text(&key))))
+    });
+    records.collect()
 }
 
 type Name = (String, i32);
@@ -121,8 +133,16 @@ impl Records {
         }
     }
 
-    /// At rest, all of a partition was read from its beginning: what was confirmed must be in it, once.
-    pub(crate) fn judge_whole(&self, world: &World, topic: &str, partition: i32, whole: &[(i64, String)]) {
+    /// At rest, all of a partition was read from `start` on, below which records may have been deleted: what was confirmed
+    /// must be in it, once.
+    pub(crate) fn judge_whole(
+        &self,
+        world: &World,
+        topic: &str,
+        partition: i32,
+        start: i64,
+        whole: &[(i64, String)],
+    ) {
         let missing = {
             let state = self.lock();
             if !state.kinds.get(topic).is_some_and(|kind| kind.is_clean()) {
@@ -133,11 +153,15 @@ impl Records {
                 seen.entry(record).or_default().push(*offset);
             }
             let Some(known) = state.partitions.get(&(topic.to_owned(), partition)) else { return };
-            let confirmed = known.confirmed.keys();
-            let wrong = confirmed.filter_map(|record| match seen.get(record.as_str()).map(Vec::as_slice) {
-                Some([_]) => None,
-                Some(offsets) => Some(format!("{record} stands at {offsets:?}")),
-                None => Some(format!("{record} was confirmed and is gone")),
+            // Of a duplicate it is not told where it is.
+            let is_deleted = |at: &Option<i64>| at.map_or(start > 0, |at| at < start);
+            let kept = known.confirmed.iter().filter(|(_, at)| !is_deleted(at));
+            let wrong = kept.map(|(record, _)| record).filter_map(|record| {
+                match seen.get(record.as_str()).map(Vec::as_slice) {
+                    Some([_]) => None,
+                    Some(offsets) => Some(format!("{record} stands at {offsets:?}")),
+                    None => Some(format!("{record} was confirmed and is gone")),
+                }
             });
             wrong.take(5).collect::<Vec<_>>()
         };

@@ -6,10 +6,10 @@ use bytes::Bytes;
 use serde_json::Value;
 use storage::disk::crash::CrashDisk;
 use storage::disk::{Disk, OpenOptions};
-use wire::batch::batches;
+use wire::batch::{Batch, batches};
 use wire::types::{BrokerId, TopicPartition};
 
-use super::rest;
+use super::{compacted, rest};
 use crate::trace::Digest;
 use crate::workload::Kind;
 use crate::world::World;
@@ -28,9 +28,13 @@ pub(crate) struct Lying {
 pub(crate) fn judge(world: &World) {
     for (partition, replicas) in rest::partitions(world) {
         // What a lost power left is no log until its broker has started on it.
-        let whole = replicas.iter().filter(|id| world.node(**id).lock().is_same_boot);
+        let whole = replicas.iter().copied().filter(|id| world.node(*id).lock().is_same_boot);
+        if partition.topic.as_str() == Kind::Compacted.name() {
+            compacted::judge(world, &partition, whole.collect());
+            continue;
+        }
         let logs: Vec<(BrokerId, Vec<Lying>)> =
-            whole.map(|id| (*id, read(&world.node(*id).disk(), &partition))).collect();
+            whole.map(|id| (id, read(&world.node(id).disk(), &partition))).collect();
         for (at, (first, of_first)) in logs.iter().enumerate() {
             for (second, of_second) in logs.iter().skip(at + 1) {
                 if let Some((one, other)) = disagreement(of_first, of_second) {
@@ -82,6 +86,21 @@ pub(super) fn high_watermark(told: &Value) -> Option<i64> {
     told.pointer("/log/highWatermark")?.as_i64()
 }
 
+/// At rest, with the last deletion confirmed, all replicas of a partition begin at `offset`.
+pub(crate) fn judge_starts(world: &World, topic: &str, partition: i32, offset: i64) {
+    let partition = TopicPartition::new(topic, partition);
+    let replicas = rest::partitions(world).into_iter().find(|(name, _)| *name == partition);
+    for id in replicas.map_or(Vec::new(), |(_, replicas)| replicas) {
+        let told = told(world, id, &partition);
+        let start = told.and_then(|told| told.pointer("/log/logStartOffset")?.as_i64());
+        if start != Some(offset) {
+            let finding =
+                format!("{partition} begins at {start:?} in broker {id} at rest, and at {offset} in all");
+            world.findings.add(world, finding);
+        }
+    }
+}
+
 /// Where the longest log of a partition ends (exclusive).
 pub(crate) fn longest(world: &World, topic: &str, partition: i32) -> i64 {
     let partition = TopicPartition::new(topic, partition);
@@ -128,27 +147,33 @@ fn disagreement(one: &[Lying], other: &[Lying]) -> Option<(Lying, Lying)> {
     None
 }
 
-/// The batches of a replica, in order, up to the first that is not whole. Nothing if there is no such replica.
+/// The batches of a replica as they are compared; nothing if there is no such replica.
 pub(crate) fn read(disk: &CrashDisk, partition: &TopicPartition) -> Vec<Lying> {
+    let lying = |batch: &Batch| Lying {
+        base: batch.header.base_offset.0,
+        last: batch.header.last_offset().0,
+        epoch: batch.header.partition_leader_epoch.0,
+        digest: Digest::of(&batch.bytes),
+    };
+    batches_on(disk, partition).iter().map(lying).collect()
+}
+
+/// The batches of a replica, in order, up to the first that is not whole. Nothing if there is no such replica.
+pub(super) fn batches_on(disk: &CrashDisk, partition: &TopicPartition) -> Vec<Batch> {
     let dir = PathBuf::from(format!("/data/{}-{}", partition.topic, partition.partition));
     let Ok(entries) = disk.list_dir(&dir) else { return Vec::new() };
-    let mut lying: Vec<Lying> = Vec::new();
+    let mut whole: Vec<Batch> = Vec::new();
     for entry in entries.iter().filter(|entry| entry.name.ends_with(".log")) {
-        let Some(bytes) = bytes_of(disk, &dir.join(&entry.name)) else { return lying };
+        let Some(bytes) = bytes_of(disk, &dir.join(&entry.name)) else { return whole };
         for batch in batches(bytes) {
-            let Ok(batch) = batch else { return lying };
+            let Ok(batch) = batch else { return whole };
             if batch.verify_crc().is_err() {
-                return lying;
+                return whole;
             }
-            lying.push(Lying {
-                base: batch.header.base_offset.0,
-                last: batch.header.last_offset().0,
-                epoch: batch.header.partition_leader_epoch.0,
-                digest: Digest::of(&batch.bytes),
-            });
+            whole.push(batch);
         }
     }
-    lying
+    whole
 }
 
 fn bytes_of(disk: &CrashDisk, path: &Path) -> Option<Bytes> {

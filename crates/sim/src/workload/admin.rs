@@ -119,12 +119,14 @@ fn again(
     });
 }
 
-/// The topics that every run begins with.
-pub(super) fn first_topics() -> [(&'static str, Kind, i32); 4] {
+/// The topics that a run begins with. In every other run records are deleted, in the others a log is compacted.
+pub(super) fn first_topics(seed: u64) -> [(&'static str, Kind, i32); 5] {
+    let shrinking = if seed.is_multiple_of(2) { Kind::Trimmed } else { Kind::Compacted };
     [
         (Kind::Safe.name(), Kind::Safe, 2),
         ("other", Kind::Safe, 1),
-        ("pair", Kind::Pair, 1),
-        ("unclean", Kind::Unclean, 1),
+        (Kind::Pair.name(), Kind::Pair, 1),
+        (Kind::Unclean.name(), Kind::Unclean, 1),
+        (shrinking.name(), shrinking, 1),
     ]
 }

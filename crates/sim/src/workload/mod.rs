@@ -1,4 +1,4 @@
-//! What clients do: they create topics and delete them, write and read, over the protocol alone.
+//! What clients do: they create topics and delete them, write, read, and delete records, over the protocol alone.
 
 mod admin;
 mod client;
@@ -6,13 +6,17 @@ mod offsets;
 mod producer;
 mod reader;
 mod topics;
+mod trimmer;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::check::compacted;
+use crate::check::latest::Latest;
 use crate::check::offsets::Offsets;
 use crate::check::records::Records;
 use crate::check::replicas;
+use crate::check::starts::Starts;
 use crate::world::World;
 
 pub(crate) use topics::{Kind, Stage, Topic};
@@ -21,6 +25,7 @@ use client::Client;
 use producer::{Acks, Producer};
 use reader::Reader;
 use topics::Topics;
+use trimmer::Trimmer;
 
 /// The longest time between two short-lived topics, in microseconds.
 const DOOMED_EVERY_US: u64 = 9_000_000;
@@ -33,6 +38,8 @@ pub(crate) struct Workload {
     topics: Topics,
     judges: Records,
     ends: Offsets,
+    starts: Starts,
+    latest: Latest,
     state: Mutex<State>,
 }
 
@@ -44,6 +51,7 @@ struct State {
     done: BTreeMap<&'static str, u64>,
     producers: Vec<Arc<Producer>>,
     readers: Vec<Arc<Reader>>,
+    trimmers: Vec<Arc<Trimmer>>,
 }
 
 impl Workload {
@@ -54,9 +62,11 @@ impl Workload {
             topics: Topics::default(),
             judges: Records::default(),
             ends: Offsets::default(),
+            starts: Starts::default(),
+            latest: Latest::default(),
             state: Mutex::default(),
         });
-        for (name, kind, partitions) in admin::first_topics() {
+        for (name, kind, partitions) in admin::first_topics(world.plan.seed) {
             workload.want(world, name, kind, partitions);
         }
         let growing = workload.clone();
@@ -73,6 +83,11 @@ impl Workload {
     /// Something was done.
     fn did(&self, what: &'static str) {
         *self.lock().done.entry(what).or_default() += 1;
+    }
+
+    /// Whether nothing new is to be begun.
+    fn is_stopped(&self) -> bool {
+        self.lock().is_stopped
     }
 
     /// What was done how often.
@@ -109,7 +124,11 @@ impl Workload {
         }
         let number = self.next_client();
         let reader = Reader::begin(self, world, number, &topic.name, partition);
-        self.lock().readers.push(reader);
+        self.lock().readers.push(reader.clone());
+        if topic.kind == Kind::Trimmed {
+            let trimmer = Trimmer::begin(self, world, self.next_client(), reader);
+            self.lock().trimmers.push(trimmer);
+        }
         if topic.kind.is_clean() {
             let client = Client::new(self.next_client());
             offsets::begin(self, world, client, topic.name.clone(), partition);
@@ -177,12 +196,27 @@ impl Workload {
     /// All is at rest: readers read on to the end, and what they read from the beginning is judged as a whole.
     pub(crate) fn judge_at_rest(self: &Arc<Self>, world: &Arc<World>) {
         replicas::judge(world);
-        let readers = self.lock().readers.clone();
+        let (readers, trimmers) = {
+            let state = self.lock();
+            (state.readers.clone(), state.trimmers.clone())
+        };
+        for trimmer in trimmers {
+            trimmer.judge_at_rest(self, world);
+        }
         for reader in readers {
             let (topic, partition) = reader.target();
             if self.topics.is_there(topic) {
-                let whole = reader.read_whole(world, replicas::longest(world, topic, partition));
-                self.judges.judge_whole(world, topic, partition, &whole);
+                let start = self.starts.may_begin_at(topic, partition);
+                let whole = reader.read_whole(world, start, replicas::longest(world, topic, partition));
+                if self.topics.is_of(topic, Kind::Compacted) {
+                    self.latest.judge(world, (topic, partition), "its leader", &whole);
+                    for (id, records) in compacted::records(world, topic, partition) {
+                        self.latest.judge(world, (topic, partition), &format!("the disk of {id}"), &records);
+                    }
+                    self.did("compacted logs compared");
+                } else {
+                    self.judges.judge_whole(world, topic, partition, start, &whole);
+                }
             }
         }
     }

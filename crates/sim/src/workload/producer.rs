@@ -12,6 +12,7 @@ use wire::types::Millis;
 
 use super::Workload;
 use super::client::Client;
+use super::topics::Kind;
 use crate::check::records::Confirmed;
 use crate::world::{BROKERS, World};
 
@@ -21,6 +22,10 @@ const BACK_OFF_US: u64 = 60_000;
 const PATIENCE_MS: i32 = 1_500;
 /// The most records of a batch.
 const MAX_RECORDS: u64 = 4;
+/// How many keys a producer writes, where records have keys.
+const KEYS: usize = 12;
+/// How many of a thousand records with a key say that the key is gone.
+const TOMBSTONES: u64 = 150;
 
 /// What a producer wants before it goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +43,7 @@ pub(crate) struct Producer {
     topic: String,
     partition: i32,
     acks: Acks,
+    has_keys: bool,
     state: Mutex<State>,
 }
 
@@ -74,6 +80,7 @@ impl Producer {
             topic: topic.to_owned(),
             partition,
             acks,
+            has_keys: workload.topics.is_of(topic, Kind::Compacted),
             state: Mutex::new(state),
         });
         producer.pause(workload, world, 1_000);
@@ -120,7 +127,7 @@ impl Producer {
             if state.batch.is_none() {
                 let count = world.chances.clients.within(1..=MAX_RECORDS);
                 let first = state.next_record;
-                let records = (first..first + count).map(|record| format!("{}-{record}", self.number));
+                let records = (first..first + count).map(|record| self.record(world, record));
                 state.batch = Some(Batch { records: records.collect(), sequence: state.next_sequence });
                 state.next_record += count;
             }
@@ -140,13 +147,32 @@ impl Producer {
         });
     }
 
+    /// The text of a record by its number. Where records have keys, nobody else writes those of this producer.
+    fn record(&self, world: &World, record: u64) -> String {
+        let number = self.number;
+        if !self.has_keys {
+            return format!("{number}-{record}");
+        }
+        let key = world.chances.clients.below(KEYS);
+        if world.chances.clients.per_mille(TOMBSTONES) {
+            format!("{number}k{key}=")
+        } else {
+            format!("{number}k{key}={number}-{record}")
+        }
+    }
+
     fn request(&self, world: &World, batch: &Batch) -> ProduceRequest {
         let mut builder = BatchBuilder::new(Compression::None);
         if let Some((id, epoch)) = self.lock().identity {
             builder = builder.producer(id, epoch, batch.sequence);
         }
+        let now = Millis(world.now().wall_ms);
         for record in &batch.records {
-            builder.append(Millis(world.now().wall_ms), None, Some(record.as_bytes()));
+            match record.split_once('=') {
+                None => builder.append(now, None, Some(record.as_bytes())),
+                Some((key, "")) => builder.append(now, Some(key.as_bytes()), None),
+                Some((key, value)) => builder.append(now, Some(key.as_bytes()), Some(value.as_bytes())),
+            };
         }
         let records: Bytes = builder.build().expect("a batch").bytes;
         let data = PartitionProduceData { index: self.partition, records: Some(records) };
@@ -191,6 +217,7 @@ impl Producer {
                         offset,
                         records: batch.records.clone(),
                     };
+                    workload.latest.confirmed(&confirmed);
                     workload.judges.confirmed(world, confirmed);
                 }
                 {

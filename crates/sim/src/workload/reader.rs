@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use wire::Str;
-use wire::batch::{Limits, batches};
+use wire::batch::batches;
 use wire::error_code::ErrorCode;
 use wire::messages::fetch_request::{FetchPartition, FetchTopic};
 use wire::messages::fetch_response::PartitionData;
@@ -11,7 +11,8 @@ use wire::messages::{FetchRequest, FetchResponse};
 
 use super::Workload;
 use super::client::Client;
-use crate::check::records::Read;
+use crate::check::records::{self, Read};
+use crate::check::starts::Told;
 use crate::world::World;
 
 /// The pause after a try that has failed, in microseconds.
@@ -65,23 +66,30 @@ impl Reader {
         (&self.topic, self.partition)
     }
 
-    fn position(&self) -> i64 {
+    /// Below which offset it has read.
+    pub(super) fn position(&self) -> i64 {
         self.lock().position
     }
 
-    /// Reads everything from the beginning to `end` (exclusive); lets the world go on meanwhile. The high watermark of a
+    /// Reads everything from `start` to `end` (exclusive); lets the world go on meanwhile. The high watermark of a
     /// leader that was elected just now may still lie below.
-    pub(super) fn read_whole(self: &Arc<Self>, world: &Arc<World>, end: i64) -> Vec<(i64, String)> {
+    pub(super) fn read_whole(
+        self: &Arc<Self>,
+        world: &Arc<World>,
+        start: i64,
+        end: i64,
+    ) -> Vec<(i64, String)> {
         let mut whole = Vec::new();
-        let (mut tries, mut position) = (0, 0);
+        let (mut tries, mut position) = (0, start);
         while tries < MAX_TRIES {
             tries += 1;
             let Some(data) = self.fetch_now(world, position) else { continue };
-            for (offset, record) in self.records_of(world, &data, position) {
-                position = offset + 1;
+            let read = self.records_of(world, &data, position);
+            if read.next > position {
                 tries = 0;
-                whole.push((offset, record));
             }
+            position = read.next;
+            whole.extend(read.records);
             if position >= end {
                 return whole;
             }
@@ -131,10 +139,14 @@ impl Reader {
         };
         let position = self.position();
         let request = self.request(position, epoch);
+        let asked_us = world.schedule.now_us();
         let (reader, workload) = (self.clone(), workload.clone());
         self.client.call(world, leader, FETCH_VERSION, &request, move |world, answer| {
             match data_of(answer) {
-                Some(data) => reader.answered(&workload, world, epoch, position, data),
+                Some(data) => {
+                    let told = Told { epoch, start: data.log_start_offset, position, asked_us };
+                    reader.answered(&workload, world, told, data);
+                }
                 None => reader.look_and_try_again(&workload, world),
             }
         });
@@ -164,12 +176,19 @@ impl Reader {
         self: &Arc<Self>,
         workload: &Arc<Workload>,
         world: &Arc<World>,
-        epoch: i32,
-        position: i64,
+        told: Told,
         data: PartitionData,
     ) {
+        let Told { epoch, position, .. } = told;
         match ErrorCode::from_code(data.error_code) {
-            Some(ErrorCode::None) => {}
+            Some(ErrorCode::None) => workload.starts.told(world, &self.topic, self.partition, told),
+            Some(ErrorCode::OffsetOutOfRange)
+                if position < workload.starts.may_begin_at(&self.topic, self.partition) =>
+            {
+                // A deletion went beyond it while it looked for the leader, or while the leader was another.
+                self.lock().position = workload.starts.may_begin_at(&self.topic, self.partition);
+                return self.look_and_try_again(workload, world);
+            }
             Some(ErrorCode::OffsetOutOfRange) => {
                 workload.judges.out_of_range(world, &self.topic, self.partition, position, epoch);
                 // Only an unclean election can do this: what is read now is another log.
@@ -178,20 +197,19 @@ impl Reader {
             }
             _ => return self.look_and_try_again(workload, world),
         }
-        let mut next = position;
-        for (offset, record) in self.records_of(world, &data, position) {
+        let read = self.records_of(world, &data, position);
+        for (offset, record) in read.records {
             let (topic, partition) = (self.topic.clone(), self.partition);
             workload.judges.read(world, Read { topic, partition, offset, record });
             workload.did("records read");
-            next = offset + 1;
         }
-        self.lock().position = next;
+        self.lock().position = read.next;
         self.pause(workload, world, PAUSE_US);
     }
 
     /// The records of an answer from `position` on.
-    fn records_of(&self, world: &World, data: &PartitionData, position: i64) -> Vec<(i64, String)> {
-        let mut records = Vec::new();
+    fn records_of(&self, world: &World, data: &PartitionData, position: i64) -> Given {
+        let mut given = Given { records: Vec::new(), next: position };
         for batch in batches(data.records.clone().unwrap_or_default()) {
             let batch = match batch.and_then(|batch| batch.verify_crc().map(|()| batch)) {
                 Ok(batch) => batch,
@@ -203,14 +221,20 @@ impl Reader {
                     break;
                 }
             };
-            let read = batch.records(Limits::default()).map_while(Result::ok);
-            records.extend(read.filter(|record| record.offset.0 >= position).map(|record| {
-                let value = record.value.unwrap_or_default();
-                (record.offset.0, String::from_utf8_lossy(&value).into_owned())
-            }));
+            given.next = given.next.max(batch.header.last_offset().0 + 1);
+            let read = records::in_batch(&batch);
+            given.records.extend(read.into_iter().filter(|(offset, _)| *offset >= position));
         }
-        records
+        given
     }
+}
+
+/// What a reader is given.
+struct Given {
+    /// The records and their offsets.
+    records: Vec<(i64, String)>,
+    /// From where it is to read on.
+    next: i64,
 }
 
 /// What an answer says of the partition that was asked about.

@@ -11,6 +11,10 @@ pub(crate) enum Kind {
     Pair,
     /// Three replicas, unclean elections: availability first.
     Unclean,
+    /// As safe as any, but what was read is deleted.
+    Trimmed,
+    /// As safe as any, but only the last record of each key stays.
+    Compacted,
     /// As safe as any, for a while.
     Doomed,
 }
@@ -22,6 +26,8 @@ impl Kind {
             Self::Safe => "safe",
             Self::Pair => "pair",
             Self::Unclean => "unclean",
+            Self::Trimmed => "trimmed",
+            Self::Compacted => "compacted",
             Self::Doomed => "doomed",
         }
     }
@@ -35,6 +41,14 @@ impl Kind {
     pub(crate) fn configs(self) -> Vec<(&'static str, &'static str)> {
         match self {
             Self::Safe | Self::Doomed => vec![("min.insync.replicas", "2")],
+            Self::Trimmed => vec![("min.insync.replicas", "2"), ("segment.bytes", "1024")],
+            Self::Compacted => vec![
+                ("min.insync.replicas", "2"),
+                ("segment.bytes", "1024"),
+                ("cleanup.policy", "compact"),
+                // Tombstones stay for the usual day: a replica that is away for longer than they stay keeps what they bury.
+                ("min.cleanable.dirty.ratio", "0.1"),
+            ],
             Self::Pair => Vec::new(),
             Self::Unclean => vec![("unclean.leader.election.enable", "true")],
         }
@@ -99,6 +113,11 @@ impl Topics {
         if let Some(topic) = self.lock().iter_mut().find(|topic| topic.name == name) {
             change(topic);
         }
+    }
+
+    /// Whether a topic is of this kind.
+    pub(crate) fn is_of(&self, name: &str, kind: Kind) -> bool {
+        self.get(name).is_some_and(|topic| topic.kind == kind)
     }
 
     /// Whether a topic is there and not to be deleted.
