@@ -1,17 +1,25 @@
-//! Where logs begin (KIP-107): nowhere above what a client wanted deleted, and while one leader leads, never below where they
-//! began before, nor below what it has confirmed to be deleted. (A new leader may not have heard of the last deletions, or
-//! have forgotten them with its process, as in Kafka.) Nothing is read from below.
+//! Where logs begin (KIP-107): nowhere above what a client wanted deleted, and while one process leads, never below where they
+//! began before, nor below what it has confirmed to be deleted. (A new leader may not have heard of the last deletions, and
+//! a process that comes back, perhaps in the same epoch, may have forgotten them, as in Kafka.) Nothing is read from below.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use crate::world::World;
 
+/// Under whom something is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Led {
+    /// The epoch that the client named; the leader leads in it or a later one.
+    pub(crate) epoch: i32,
+    /// The life of the leader's broker.
+    pub(crate) life: u64,
+}
+
 /// Where a reader is told that the log begins.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Told {
-    /// The epoch that the reader named; the leader led in it.
-    pub(crate) epoch: i32,
+    pub(crate) led: Led,
     /// Where the log begins.
     pub(crate) start: i64,
     /// The offset from which the reader was given records.
@@ -36,8 +44,7 @@ struct State {
 
 #[derive(Clone, Copy)]
 struct Deleted {
-    /// The epoch in which the client knew the leader: the leader's, or an earlier one.
-    epoch: i32,
+    led: Led,
     offset: i64,
     at_us: u64,
 }
@@ -53,18 +60,18 @@ impl Starts {
         self.with(topic, partition, |state| state.wanted)
     }
 
-    /// A client that knows the leader of `epoch` is told that the records below `offset` are deleted, and that the log
+    /// A client is told that the records below `offset` are deleted, and that the log
     /// begins at `low_watermark` in the replica that is furthest behind.
     pub(crate) fn deleted(
         &self,
         world: &World,
         (topic, partition): (&str, i32),
-        epoch: i32,
+        led: Led,
         offset: i64,
         low_watermark: i64,
     ) {
         let at_us = world.schedule.now_us();
-        self.with(topic, partition, |state| state.deleted = Some(Deleted { epoch, offset, at_us }));
+        self.with(topic, partition, |state| state.deleted = Some(Deleted { led, offset, at_us }));
         if low_watermark < offset {
             let finding = format!(
                 "{topic}-{partition}: {offset} is confirmed as its start, and a replica begins at {low_watermark}"
@@ -80,7 +87,7 @@ impl Starts {
             state.judge(before, told)
         });
         if let Some(wrong) = wrong {
-            let Told { epoch, start, .. } = told;
+            let Told { led: Led { epoch, .. }, start, .. } = told;
             world
                 .findings
                 .add(world, format!("{topic}-{partition} begins at {start} in epoch {epoch}, {wrong}"));
@@ -96,17 +103,17 @@ impl Starts {
 impl State {
     /// What is wrong with what a reader is told.
     fn judge(&self, before: Option<Told>, told: Told) -> Option<String> {
-        let Told { epoch, start, position, asked_us } = told;
+        let Told { led, start, position, asked_us } = told;
         if start > self.wanted {
             return Some(format!("and nobody wanted more than {} deleted", self.wanted));
         }
         if position < start {
             return Some(format!("and is read from {position}"));
         }
-        if let Some(before) = before.filter(|before| before.epoch == epoch && start < before.start) {
+        if let Some(before) = before.filter(|before| before.led == led && start < before.start) {
             return Some(format!("and began at {} before", before.start));
         }
-        let deleted = self.deleted.filter(|it| it.epoch == epoch && it.at_us < asked_us && start < it.offset);
+        let deleted = self.deleted.filter(|it| it.led == led && it.at_us < asked_us && start < it.offset);
         deleted.map(|it| format!("although the deletion of all below {} was confirmed", it.offset))
     }
 }
@@ -116,7 +123,7 @@ mod tests {
     use super::*;
 
     fn told(epoch: i32, start: i64, position: i64) -> Told {
-        Told { epoch, start, position, asked_us: 10 }
+        Told { led: Led { epoch, life: 1 }, start, position, asked_us: 10 }
     }
 
     fn state(deleted: Option<Deleted>) -> State {
@@ -140,11 +147,13 @@ mod tests {
         assert!(!is_wrong(None, before, told(1, 6, 8)));
         assert!(is_wrong(None, before, told(1, 5, 8)));
         assert!(!is_wrong(None, before, told(2, 5, 8)));
+        let forgetful = Told { led: Led { epoch: 1, life: 2 }, ..told(1, 5, 8) };
+        assert!(!is_wrong(None, before, forgetful), "the process has come back");
     }
 
     #[test]
     fn what_was_confirmed_to_be_deleted_counts_for_those_who_ask_afterwards() {
-        let deleted = |epoch, at_us| Some(Deleted { epoch, offset: 6, at_us });
+        let deleted = |epoch, at_us| Some(Deleted { led: Led { epoch, life: 1 }, offset: 6, at_us });
         assert!(is_wrong(deleted(1, 9), None, told(1, 5, 8)));
         assert!(!is_wrong(deleted(1, 10), None, told(1, 5, 8)));
         assert!(!is_wrong(deleted(1, 9), None, told(2, 5, 8)));

@@ -12,7 +12,7 @@ use wire::messages::{FetchRequest, FetchResponse};
 use super::Workload;
 use super::client::Client;
 use crate::check::records::{self, Read};
-use crate::check::starts::Told;
+use crate::check::starts::{Led, Told};
 use crate::world::World;
 
 /// The pause after a try that has failed, in microseconds.
@@ -140,11 +140,13 @@ impl Reader {
         let position = self.position();
         let request = self.request(position, epoch);
         let asked_us = world.schedule.now_us();
+        let led = Led { epoch, life: world.node(leader).lives() };
         let (reader, workload) = (self.clone(), workload.clone());
         self.client.call(world, leader, FETCH_VERSION, &request, move |world, answer| {
-            match data_of(answer) {
+            // Whose answer it is cannot be told when the broker has another life by now.
+            match data_of(answer).filter(|_| world.node(leader).lives() == led.life) {
                 Some(data) => {
-                    let told = Told { epoch, start: data.log_start_offset, position, asked_us };
+                    let told = Told { led, start: data.log_start_offset, position, asked_us };
                     reader.answered(&workload, world, told, data);
                 }
                 None => reader.look_and_try_again(&workload, world),
@@ -179,7 +181,7 @@ impl Reader {
         told: Told,
         data: PartitionData,
     ) {
-        let Told { epoch, position, .. } = told;
+        let Told { led: Led { epoch, .. }, position, .. } = told;
         match ErrorCode::from_code(data.error_code) {
             Some(ErrorCode::None) => workload.starts.told(world, &self.topic, self.partition, told),
             Some(ErrorCode::OffsetOutOfRange)

@@ -12,6 +12,7 @@ use super::Workload;
 use super::client::Client;
 use super::reader::Reader;
 use crate::check::replicas;
+use crate::check::starts::Led;
 use crate::world::World;
 
 /// The pause between two deletions, in microseconds.
@@ -85,13 +86,16 @@ impl Trimmer {
         }];
         let request = DeleteRecordsRequest { topics, timeout_ms: PATIENCE_MS };
         let (trimmer, workload) = (self.clone(), workload.clone());
+        let life = world.node(leader).lives();
         self.client.call(world, leader, VERSION, &request, move |world, answer| {
             let (topic, partition) = trimmer.reader.target();
-            let Some(low_watermark) = confirmed(answer) else {
+            // Whose answer it is cannot be told when the broker has another life by now.
+            let told = confirmed(answer).filter(|_| world.node(leader).lives() == life);
+            let Some(low_watermark) = told else {
                 return trimmer.client.refresh(world, Some(topic), move |world| then(world, false));
             };
             workload.did("deletions of records confirmed");
-            workload.starts.deleted(world, (topic, partition), epoch, offset, low_watermark);
+            workload.starts.deleted(world, (topic, partition), Led { epoch, life }, offset, low_watermark);
             then(world, true);
         });
     }

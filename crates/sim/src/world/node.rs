@@ -88,6 +88,11 @@ impl Node {
         held.map(|(life, _)| *life).collect()
     }
 
+    /// How many lives it has had: the number of the present one, or of the last.
+    pub(crate) fn lives(&self) -> u64 {
+        self.lock().lives
+    }
+
     /// The present life, if there is one.
     pub(crate) fn incarnation(&self) -> Option<Incarnation> {
         self.lock().incarnation.clone()
