@@ -102,16 +102,17 @@ pub(crate) struct Truncated {
     pub(crate) to: Offset,
     /// The high watermark before.
     pub(crate) high_watermark: Offset,
+    /// Where the first batch began that was cut, if any was and `to` is below the high watermark. A log may end beyond its
+    /// last batch: with an active segment that is empty, after compaction.
+    pub(crate) first_batch: Option<Offset>,
     /// Why.
     pub(crate) cause: TruncationCause,
 }
 
 impl Truncated {
-    /// Whether records are gone that had been replicated. A log that makes room for the batch in which the leader's log
-    /// begins has none to lose.
+    /// Whether records are gone that had been replicated.
     pub(crate) fn loses_replicated(&self) -> bool {
-        let was_empty = matches!(self.cause, TruncationCause::StartsInsideBatch { .. });
-        self.to < self.high_watermark && !was_empty
+        self.to < self.high_watermark && self.first_batch.is_some_and(|first| first < self.high_watermark)
     }
 }
 
@@ -229,7 +230,7 @@ impl fmt::Display for What {
             Self::Lost(loss) => loss.fmt(f),
             Self::Leader(cause) => cause.fmt(f),
             Self::Follows(it) => write!(f, "follows {} in epoch {}", it.leader, it.epoch),
-            Self::Truncated(Truncated { from, to, high_watermark, cause }) => {
+            Self::Truncated(Truncated { from, to, high_watermark, cause, .. }) => {
                 write!(f, "truncated from {from} to {to}, high watermark {high_watermark}: {cause}")
             }
             Self::Offline => f.write_str("the log directory has failed"),

@@ -116,6 +116,37 @@ fn a_truncation_keeps_the_leaders_answer_and_the_request_before_it() {
     assert_eq!((&leads["partitionEpochBefore"], &leads["partitionEpoch"]), (&1.into(), &2.into()));
 }
 
+/// After compaction a log may end with an empty segment far above its last batch; with the power lost, it may not know the
+/// epochs in between. What the leader has it cut then is nothing.
+#[test]
+fn a_truncation_that_takes_no_record_is_no_loss() {
+    let settings = [("replica.lag.time.max.ms", "3600000"), ("log.cleanup.policy", "compact")];
+    let mut pair = Pair::start(2, &settings);
+    pair.lead("t", 1, 0, &[0, 1]);
+    pair.node(1).produce("t", 0, batch(&["A"])).unwrap();
+    pair.lead("t", 1, 1, &[0, 1]);
+    pair.node(1).produce("t", 0, batch(&["B"])).unwrap();
+    pair.node(1).produce("t", 0, batch(&["C"])).unwrap();
+    pair.pass(Duration::from_secs(6));
+    pair.node(0).broker.housekeep();
+    pair.kill(0);
+    let one_batch = batch(&["A"]).len() as u64;
+    pair.edit(0, |logs| {
+        let dir = logs.join("t-0");
+        let first = std::fs::File::options().write(true).open(dir.join("00000000000000000000.log")).unwrap();
+        first.set_len(one_batch).unwrap();
+        std::fs::write(dir.join("00000000000000000003.log"), b"").unwrap();
+        std::fs::write(dir.join("leader-epoch-checkpoint"), "0\n1\n0 0\n").unwrap();
+    });
+    pair.restart(0);
+    assert_eq!(pair.offsets(0, "t").2, 3, "the log ends where its last segment begins");
+    pair.pass(PAUSE);
+    let history = entries(&explained(pair.node(0), "t")["log"]["history"]);
+    entry(&history, "truncated from 3 to 1, high watermark 3");
+    assert_eq!(metric(pair.node(0), "blumfeld_log_truncations_below_high_watermark_total"), "0");
+    assert_eq!(pair.log_bytes(0, "t"), pair.log_bytes(1, "t"));
+}
+
 #[test]
 fn what_happened_to_a_replica_is_told_after_its_deletion() {
     let node = Node::start(&[]);

@@ -10,6 +10,7 @@ use wire::types::Offset;
 
 use super::positions::LogEnd;
 use super::{PartitionLog, Positions, ReadError};
+use crate::dir_health::StorageError;
 use crate::disk::FileRange;
 use crate::segment::{ScanError, Segment, SegmentError};
 use crate::sync::read;
@@ -134,6 +135,20 @@ impl PartitionLog {
             positions: view.positions,
             aborted,
         }))
+    }
+
+    /// Where the first batch begins that holds an offset at or above `offset`; `None` if there is no such batch: a log may
+    /// end beyond its last one. Not for a log that is appended to at the same time.
+    pub fn first_batch_from(&self, offset: Offset) -> Result<Option<Offset>, StorageError> {
+        let mut at = offset;
+        while let Some((segment, next)) = self.segment_with_next(at) {
+            if let Some(batch) = self.guard("read", segment.find_batch(offset))? {
+                return Ok(Some(batch.header.base_offset));
+            }
+            let Some(next) = next else { break };
+            at = next.base();
+        }
+        Ok(None)
     }
 
     /// The segment that holds `offset`, the last one that begins at or below it, and the one after it.

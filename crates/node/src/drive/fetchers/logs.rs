@@ -53,11 +53,13 @@ pub(super) fn obey(
     records: &Records,
 ) -> Option<Event> {
     match command {
-        Command::TruncateTo(work, offset, cause) => Some(truncate(broker, fetcher, work, cause, |name| {
-            broker.log_dirs().truncate_to(name, offset, broker.now()).map(drop)
-        })),
+        Command::TruncateTo(work, offset, cause) => {
+            Some(truncate(broker, fetcher, work, offset, cause, |name| {
+                broker.log_dirs().truncate_to(name, offset, broker.now()).map(drop)
+            }))
+        }
         Command::TruncateFullyAndStartAt(work, offset, cause) => {
-            Some(truncate(broker, fetcher, work, cause, |name| {
+            Some(truncate(broker, fetcher, work, offset, cause, |name| {
                 broker.log_dirs().truncate_fully_and_start_at(name, offset, broker.now())
             }))
         }
@@ -75,6 +77,7 @@ fn truncate(
     broker: &Broker,
     fetcher: &ReplicaFetcher,
     work: LogWork,
+    offset: Offset,
     cause: TruncationCause,
     cut: impl FnOnce(&TopicPartition) -> Result<(), LogError>,
 ) -> Event {
@@ -82,7 +85,10 @@ fn truncate(
     let Some(partition) = fetcher.partition(&name) else { return Event::Fenced(name, leader_epoch) };
     let done = partition.while_following(leader_epoch, |log| {
         let before = log.positions();
-        cut(&name).map(|()| (before, log.positions().log_end, latest_epoch(log)))
+        let is_told = offset < before.high_watermark;
+        let first_batch = if is_told { log.first_batch_from(offset)? } else { None };
+        cut(&name)?;
+        Ok::<_, LogError>((before, first_batch, log.positions().log_end, latest_epoch(log)))
     });
     match done {
         None => Event::Fenced(name, leader_epoch),
@@ -90,9 +96,9 @@ fn truncate(
             tracing::error!(partition = %name, %error, "the log cannot be truncated");
             Event::LogFailed(name, leader_epoch)
         }
-        Some(Ok((before, log_end, latest_epoch))) => {
-            let truncated =
-                Truncated { from: before.log_end, to: log_end, high_watermark: before.high_watermark, cause };
+        Some(Ok((before, first_batch, log_end, latest_epoch))) => {
+            let (from, high_watermark) = (before.log_end, before.high_watermark);
+            let truncated = Truncated { from, to: log_end, high_watermark, first_batch, cause };
             partition.note_truncation(broker, fetcher.key().leader, truncated);
             Event::Truncated { work: id, partition: name, log_end, latest_epoch }
         }

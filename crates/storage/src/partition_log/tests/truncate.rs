@@ -18,6 +18,20 @@ fn a_log_is_cut_at_the_start_of_the_batch_that_holds_the_offset() {
 }
 
 #[test]
+fn the_first_batch_that_a_cut_would_take_is_found_if_there_is_one() {
+    let log = Bench::new().create();
+    for _ in 0..3 {
+        log.put(records(2, 300));
+    }
+    assert_eq!(segment_bases(&log), [0, 2, 4]);
+    let first = |offset| log.first_batch_from(Offset(offset)).unwrap().map(|base| base.0);
+    assert_eq!([0, 1, 2, 3, 4, 5].map(first), [0, 0, 2, 2, 4, 4].map(Some));
+    assert_eq!((first(6), first(99)), (None, None));
+    truncate(&log, 5);
+    assert_eq!((log.end(), first(3), first(4)), (5, Some(2), None), "the log ends beyond its last batch");
+}
+
+#[test]
 fn segments_above_the_cut_go_and_their_files_later() {
     let bench = Bench::new();
     let log = bench.create();
