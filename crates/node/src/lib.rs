@@ -26,5 +26,7 @@ mod refusal;
 pub use append::lanes::AppendThreads;
 pub use drive::session::StoreEvents;
 pub use drive::start::{Membership, StartError, start};
+/// What is known of the machine's past, for [`Membership::Member`].
+pub use storage::boot::Boot;
 /// The machine's disk, for [`Environment::disk`](broker::Environment::disk).
 pub use storage::disk::RealDisk;

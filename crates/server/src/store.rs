@@ -19,8 +19,8 @@ use metadata::store::{EventSink, Store};
 use metadata::zookeeper::{
     SESSION_FILE, SessionEnd, SessionFile, ZooKeeperOptions, ZooKeeperStats, ZooKeeperStore, boot_id,
 };
-use node::Membership;
 use node::config::{KafkaConfig, ZooKeeperConfig};
+use node::{Boot, Membership};
 
 use keeper::Keeper;
 
@@ -91,7 +91,7 @@ pub(crate) fn share(store: &Arc<EmbeddedStore>, sink: EventSink) -> OpenStore {
     OpenStore {
         store: Arc::new(store.session(sink)),
         // Its sessions end with the process; and it does not outlive a crash of the machine better than the logs.
-        membership: Membership::Member { session_timeout: Duration::ZERO, is_same_boot: true },
+        membership: Membership::Member { session_timeout: Duration::ZERO, boot: Boot::Same },
         held: Held::Embedded { _store: Arc::clone(store) },
     }
 }
@@ -113,10 +113,10 @@ fn open_zookeeper(
         create_chroot: true,
         keep: None,
     };
-    let (mut is_same_boot, mut keeper) = (false, None);
+    let (mut boot, mut keeper) = (Boot::Unknown, None);
     if let Some(file) = hold_session_file(config)? {
-        is_same_boot = end_predecessor(&file, &options)?;
-        let keeping = Arc::new(Keeper::new(file, is_same_boot));
+        boot = end_predecessor(&file, &options)?;
+        let keeping = Arc::new(Keeper::new(file, boot == Boot::Same));
         keeper = Some(keeping.clone());
         options.keep = Some(Arc::new(move |session| keeping.keep(session)));
     }
@@ -124,7 +124,7 @@ fn open_zookeeper(
     let stats = store.stats();
     Ok(OpenStore {
         store: Arc::new(store),
-        membership: Membership::Member { session_timeout: zookeeper.session_timeout, is_same_boot },
+        membership: Membership::Member { session_timeout: zookeeper.session_timeout, boot },
         held: Held::Session { keeper, stats },
     })
 }
@@ -142,19 +142,23 @@ fn hold_session_file(config: &KafkaConfig) -> Result<Option<SessionFile>, String
     Ok(None)
 }
 
-/// Ends the session that the file tells of, if the machine has been up since it was begun; tells whether it has, and the
-/// logs were whole by then.
-fn end_predecessor(file: &SessionFile, options: &ZooKeeperOptions) -> Result<bool, String> {
+/// Ends the session that the file tells of, if the machine has been up since it was begun; tells whether it has. A process that
+/// ended before its logs were whole may have left them as it found them.
+fn end_predecessor(file: &SessionFile, options: &ZooKeeperOptions) -> Result<Boot, String> {
     let record = file.read().unwrap_or_else(|error| {
         tracing::warn!(%error, "the file of the session before this one cannot be read");
         None
     });
-    let Some(record) = record.filter(|record| record.is_of_boot(&boot_id())) else { return Ok(false) };
-    let (session, are_whole) = (record.credentials.id, record.logs_are_whole);
+    let Some(record) = record else { return Ok(Boot::Unknown) };
+    let known = |boot| if record.logs_are_whole { boot } else { Boot::Unknown };
+    if !record.is_of_boot(&boot_id()) {
+        return Ok(known(Boot::Another));
+    }
+    let (session, boot) = (record.credentials.id, known(Boot::Same));
     match ZooKeeperStore::end_session(options, record.credentials) {
         Ok(SessionEnd::Ended) => tracing::info!(?session, "ended the session of the process before this one"),
         Ok(SessionEnd::WasOver) => {}
         Err(error) => return Err(error.to_string()),
     }
-    Ok(are_whole)
+    Ok(boot)
 }

@@ -1,5 +1,6 @@
 //! Partition logs on disk.
 
+pub mod boot;
 mod checkpoint_text;
 pub mod checkpoints;
 pub mod clean_shutdown;

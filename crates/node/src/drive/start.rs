@@ -21,6 +21,7 @@ use std::time::Duration;
 use kernel::metadata_image::MetadataImage;
 use metadata::store::{SessionId, Store, StoreError};
 use metadata::znode::{DecodeError, persistent_paths};
+use storage::boot::Boot;
 use storage::disk::Disk;
 use storage::log_dirs::{LoadReport, LogDirs, LogDirsError, LogDirsOptions};
 use storage::names::CLEAN_SHUTDOWN;
@@ -48,7 +49,7 @@ pub enum Membership {
         /// After how long without a sign of life a session ends.
         session_timeout: Duration,
         /// Whether the machine has been up since the process before this one used the same directories.
-        is_same_boot: bool,
+        boot: Boot,
     },
 }
 
@@ -176,7 +177,10 @@ fn log_dirs_options(
     LogDirsOptions {
         disk,
         on_offline: Arc::new(move |_| failures.note()),
-        is_same_boot: matches!(membership, Membership::Member { is_same_boot: true, .. }),
+        boot: match membership {
+            Membership::Alone => Boot::Unknown,
+            Membership::Member { boot, .. } => boot,
+        },
         producer_expiration: Millis(i64::from(config.producer_id_expiration_ms)),
         ..LogDirsOptions::default()
     }
@@ -187,7 +191,7 @@ fn lost_tail(membership: Membership, config: &KafkaConfig, disk: &dyn Disk) -> L
     // A mark that cannot be looked for counts as missing.
     let is_clean = |dir: &PathBuf| disk.exists(&dir.join(CLEAN_SHUTDOWN)).unwrap_or(false);
     match membership {
-        Membership::Member { is_same_boot: false, .. } if !config.log_dirs.iter().all(is_clean) => {
+        Membership::Member { boot, .. } if boot != Boot::Same && !config.log_dirs.iter().all(is_clean) => {
             LostTail::Possible
         }
         _ => LostTail::No,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use node::broker::{Broker, Environment};
 use node::config::KafkaConfig;
-use node::{Membership, StartError, StoreEvents};
+use node::{Boot, Membership, StartError, StoreEvents};
 use storage::disk::crash::{CrashDisk, CrashMode};
 use wire::types::BrokerId;
 
@@ -69,7 +69,7 @@ impl World {
             seed: self.chances.brokers.number(),
             membership: Membership::Member {
                 session_timeout: Duration::from_millis(SESSION_TIMEOUT_MS),
-                is_same_boot,
+                boot: if is_same_boot { Boot::Same } else { Boot::Another },
             },
             peers: Arc::new(SimPeers::new(self.weak(), incarnation.clone())),
         };

@@ -5,12 +5,13 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use wire::types::{Millis, Now};
+use wire::types::{Millis, Now, Offset};
 
 use super::logs::Entry;
 use super::{Checkpoint, LogDirs};
 use crate::cleaner::choice::{Cleanable, cleanable};
 use crate::cleaner::{self, CleanOutcome, CleanerSettings, Pace, PassReport};
+use crate::dir_health::StorageError;
 use crate::log_config::LogConfig;
 use crate::partition_log::{CompactionError, PartitionLog};
 use crate::sync::{lock, read};
@@ -55,7 +56,10 @@ impl LogDirs {
             %partition, first_dirty = %found.first_dirty, end = %found.first_uncleanable, ratio = found.ratio(),
             "log is compacted"
         );
-        let result = cleaner::compact(log, &found, settings, pace, now);
+        let result = self
+            .flush_below(&entry, found.first_uncleanable)
+            .map_err(CompactionError::Storage)
+            .and_then(|()| cleaner::compact(log, &found, settings, pace, now));
         log.release_from_compaction();
         match result {
             Ok(report) => {
@@ -75,6 +79,13 @@ impl LogDirs {
                 CleanOutcome::Failed(partition)
             }
         }
+    }
+
+    /// What a pass may change is flushed, and the checkpoint says so, before it changes anything: no recovery finds a part of
+    /// it missing and takes that for a loss.
+    fn flush_below(&self, entry: &Entry, offset: Offset) -> Result<(), StorageError> {
+        entry.log.flush_to(offset)?;
+        self.checkpoint(&entry.dir, Checkpoint::RecoveryPoint)
     }
 
     /// Removes old segments of the logs with settings that `wanted` names, as

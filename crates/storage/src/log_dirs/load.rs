@@ -150,10 +150,11 @@ impl LogDirs {
                     dir: found.dir.path().join(names::current_dir(partition)),
                     config: config_of(partition),
                     clean: found.clean,
-                    is_same_boot: self.is_same_boot,
+                    boot: self.boot,
                     recovery_point: offset(&found.recovery_points, partition).max(Offset(0)),
                     log_start: offset(&found.log_starts, partition).max(Offset(0)),
                     high_watermark: offset(&found.high_watermarks, partition).max(Offset(0)),
+                    first_dirty: found.first_dirty.get(partition).copied(),
                     producer_expiration: self.producer_expiration,
                     now,
                 },
@@ -164,9 +165,6 @@ impl LogDirs {
         for (partition, result) in found.current.iter().zip(results) {
             match result {
                 Ok(log) => {
-                    if let Some(offset) = found.first_dirty.get(partition) {
-                        log.restore_first_dirty(*offset);
-                    }
                     report.lost.extend(log.loss().map(|loss| (partition.clone(), loss)));
                     report.loaded = report.loaded.saturating_add(1);
                     logs.by_partition.insert(partition.clone(), Entry { log, dir: found.dir.clone() });

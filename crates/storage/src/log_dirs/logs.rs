@@ -213,6 +213,10 @@ impl LogDirs {
         let high_watermark = log.positions().high_watermark;
         let cut = log.truncate_to(offset, now, self.producer_expiration)?;
         if cut {
+            if log.first_dirty_offset().is_some() {
+                // The cut may lie in a gap that compaction has left: the next segment must not seem to begin behind a loss.
+                log.flush_to(offset)?;
+            }
             self.note_cut(&dir, &log, high_watermark)?;
         }
         Ok(cut)

@@ -27,6 +27,7 @@ pub use describe::{LogDirReport, LogReport};
 pub use load::{ConfigOf, LoadReport};
 pub use logs::{CreateError, NewLog};
 
+use crate::boot::Boot;
 use crate::checkpoints::Offsets;
 use crate::clean_shutdown::write_clean_shutdown;
 use crate::dir_health::{DirHealth, StorageError};
@@ -50,9 +51,8 @@ pub struct LogDirsOptions {
     /// Called once for each directory that goes offline, perhaps under the lock of a log: it may only take
     /// note. By default nobody is.
     pub on_offline: Arc<dyn Fn(&StorageError) + Send + Sync>,
-    /// Whether the machine has been up since the directories were used last: then nothing that was written is missing. By
-    /// default that is not known.
-    pub is_same_boot: bool,
+    /// Whether the machine has been up since the directories were used last; by default that is not known.
+    pub boot: Boot,
     /// `producer.id.expiration.ms`.
     pub producer_expiration: Millis,
     /// `log.segment.delete.delay.ms`: how long the directory of a deleted replica stays.
@@ -66,7 +66,7 @@ impl Default for LogDirsOptions {
             max_open_files: 8192,
             wake_up: Box::new(|| {}),
             on_offline: Arc::new(|_| {}),
-            is_same_boot: false,
+            boot: Boot::Unknown,
             producer_expiration: Millis(86_400_000),
             delete_delay: Millis(60_000),
         }
@@ -165,7 +165,7 @@ pub struct LogDirs {
     /// The high watermarks of partitions whose directories were gone at the start, until they are made anew.
     gone: Mutex<Offsets>,
     cleaning: cleaning::Cleaning,
-    is_same_boot: bool,
+    boot: Boot,
     producer_expiration: Millis,
     delete_delay: Millis,
 }
@@ -194,7 +194,7 @@ impl LogDirs {
             changing: Mutex::new(()),
             gone: Mutex::default(),
             cleaning: cleaning::Cleaning::default(),
-            is_same_boot: options.is_same_boot,
+            boot: options.boot,
             producer_expiration: options.producer_expiration,
             delete_delay: options.delete_delay,
         };

@@ -146,7 +146,7 @@ impl PartitionLog {
         if let Some(reason) = self.roll_reason(writer, group, &header, size, config, now)? {
             self.write_group(writer, group, now, outcomes);
             self.check()?;
-            self.roll_to(writer, header.base_offset, reason, config, now)?;
+            self.roll_to(writer, (header.base_offset, header.last_offset()), reason, config, now)?;
         }
         if let Some(batch) = item.producer_batch() {
             self.recall_if_forgotten(writer, &batch, item.origin)?;

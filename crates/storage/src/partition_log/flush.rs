@@ -78,7 +78,8 @@ impl PartitionLog {
         }
     }
 
-    pub(super) fn flush_to(&self, target: Offset) -> Result<(), StorageError> {
+    /// Makes what lies below `target` durable, and moves the recovery point there.
+    pub(crate) fn flush_to(&self, target: Offset) -> Result<(), StorageError> {
         let _one = lock(&self.flushing);
         self.check()?;
         let plan = {

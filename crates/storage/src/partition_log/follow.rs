@@ -96,7 +96,8 @@ impl PartitionLog {
         };
         let state = self.guard("roll", active.roll_state(writer.jitter))?;
         if let Some(reason) = must_roll(&state, &params) {
-            self.roll_to(writer, analysis.first_offset(), reason, config, now)?;
+            let batches = (analysis.first_offset(), analysis.last_offset);
+            self.roll_to(writer, batches, reason, config, now)?;
         }
         Ok(())
     }

@@ -54,7 +54,7 @@ impl PartitionLog {
         if count == segments.len() {
             // The active segment goes too, so another one takes its place first.
             self.ready_active(writer)?;
-            self.roll_to(writer, positions.log_end, RollReason::Time, config, now)?;
+            self.roll_to(writer, (positions.log_end, positions.log_end), RollReason::Time, config, now)?;
         }
         let log_start = read(&self.segments).get(count).map_or(positions.log_end, |segment| segment.base());
         // Readers are told before the files go.

@@ -14,18 +14,18 @@ use crate::segment::{RollReason, Segment, new_base};
 use crate::sync::write;
 
 impl PartitionLog {
-    /// Makes the active segment inactive and begins one for a batch at `first_offset`. What lies below is
-    /// flushed in the background.
+    /// Makes the active segment inactive and begins one for batches from the offset `first` to `last` (inclusive). What
+    /// lies below is flushed in the background.
     pub(super) fn roll_to(
         &self,
         writer: &mut Writer,
-        first_offset: Offset,
+        (first, last): (Offset, Offset),
         reason: RollReason,
         config: &LogConfig,
         now: Now,
     ) -> Result<(), StorageError> {
         let positions = self.positions();
-        let base = new_base(positions.log_end, first_offset);
+        let base = new_base(positions.log_end, first, last);
         let Some(active) = self.active() else { return Ok(()) };
         tracing::debug!(partition = %self.partition, %base, reason = reason.as_str(), "new segment");
         if active.base() == base {

@@ -89,10 +89,16 @@ fn waited(state: &RollState, params: &RollParams) -> i64 {
     }
 }
 
-/// The base offset of a new segment that begins with a set of format v2: its first offset, or the log end if
-/// that is higher.
-pub fn new_base(log_end: Offset, first_offset: Offset) -> Offset {
-    log_end.max(first_offset)
+/// The base offset of a new segment for a set of format v2: the log end, so that records that a disk has lost between two
+/// segments are noticed. (Kafka takes the first offset of a set that begins above the log end, as copies of compacted
+/// logs do.) Only a set that cannot lie so far above the base begins its segment itself.
+pub fn new_base(log_end: Offset, first_offset: Offset, last_offset: Offset) -> Offset {
+    let relative = last_offset.0.checked_sub(log_end.0);
+    if relative.is_some_and(|relative| relative <= i64::from(i32::MAX)) {
+        log_end
+    } else {
+        log_end.max(first_offset)
+    }
 }
 
 #[cfg(test)]
@@ -181,9 +187,11 @@ mod tests {
     }
 
     #[test]
-    fn a_new_segment_begins_at_the_first_offset_of_the_set() {
-        assert_eq!(new_base(Offset(50), Offset(50)), Offset(50));
-        assert_eq!(new_base(Offset(50), Offset(70)), Offset(70));
-        assert_eq!(new_base(Offset(50), Offset(40)), Offset(50));
+    fn a_new_segment_begins_at_the_log_end_unless_the_set_lies_too_far_above() {
+        let base = |first, last| new_base(Offset(50), Offset(first), Offset(last)).0;
+        let far = 50 + i64::from(i32::MAX);
+        assert_eq!((base(50, 60), base(70, 80), base(40, 60)), (50, 50, 50));
+        assert_eq!((base(70, far), base(70, far + 1), base(40, far + 1)), (50, 70, 50));
+        assert_eq!(new_base(Offset(-5), Offset(3), Offset(i64::MAX)), Offset(3));
     }
 }

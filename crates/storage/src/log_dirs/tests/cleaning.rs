@@ -97,6 +97,37 @@ fn what_is_clean_is_known_to_the_next_start_and_forgotten_with_its_log() {
     assert_eq!(offsets(&after, "/a/cleaner-offset-checkpoint"), [(0, 0)]);
 }
 
+/// Looks at the recovery points of the checkpoint while a pass works.
+struct Looking<'a> {
+    disk: &'a CrashDisk,
+    seen: Mutex<Vec<(i32, i64)>>,
+}
+
+impl Pace for Looking<'_> {
+    fn spend(&self, _: u64) -> bool {
+        *lock(&self.seen) = offsets(self.disk, "/a/recovery-point-offset-checkpoint");
+        true
+    }
+}
+
+/// Compaction leaves gaps between segments, and a cut may end a log in one. After a lost power only those count as losses that
+/// need not have been flushed.
+#[test]
+fn nothing_is_compacted_nor_cut_but_behind_the_recovery_point_of_the_checkpoint() {
+    let disk = CrashDisk::new();
+    let dirs = loaded(&disk, &["/a"]);
+    let log = write(&dirs, 0, 4);
+    let looking = Looking { disk: &disk, seen: Mutex::default() };
+    cleaned(dirs.clean_filthiest(&SETTINGS, &looking, NOW));
+    let end = log.first_dirty_offset().unwrap();
+    assert_eq!(*lock(&looking.seen), [(0, end.0)]);
+    write(&dirs, 0, 2);
+    assert_eq!(log.positions().recovery_point, end);
+    let cut = log.positions().log_end.plus(-1);
+    dirs.truncate_to(&partition(0), cut, NOW).unwrap();
+    assert_eq!(offsets(&disk, "/a/recovery-point-offset-checkpoint"), [(0, cut.0)]);
+}
+
 #[test]
 fn a_checkpoint_that_cannot_be_read_costs_only_work() {
     let disk = CrashDisk::new();

@@ -26,6 +26,7 @@ use super::positions::{LogEnd, Positions, Published};
 use super::snapshots::Snapshots;
 use super::topic_id::TopicIdFile;
 use super::{LogContext, PartitionLog, Writer, new_jitter, segment_config};
+use crate::boot::Boot;
 use crate::dir_health::StorageError;
 use crate::disk::handles::DirPath;
 use crate::log_config::LogConfig;
@@ -44,14 +45,16 @@ pub struct OpenLog {
     pub config: Arc<LogConfig>,
     /// Whether the log directory was closed in order.
     pub clean: bool,
-    /// Whether the machine has been up since the log was written last: then nothing that was written is missing.
-    pub is_same_boot: bool,
+    /// Whether the machine has been up since the log was written last.
+    pub boot: Boot,
     /// The recovery point of the checkpoint; 0 if it has none.
     pub recovery_point: Offset,
     /// The log start of the checkpoint; 0 if it has none.
     pub log_start: Offset,
     /// The high watermark of the checkpoint; 0 if it has none.
     pub high_watermark: Offset,
+    /// The first dirty offset of the cleaner's checkpoint, if it has one: everything below is compacted.
+    pub first_dirty: Option<Offset>,
     /// `producer.id.expiration.ms`.
     pub producer_expiration: Millis,
     /// The time.
@@ -124,6 +127,7 @@ struct Loaded {
     snapshots: Snapshots,
     epochs: EpochFile,
     topic_id: TopicIdFile,
+    has_gaps: bool,
 }
 
 impl PartitionLog {
@@ -140,10 +144,17 @@ impl PartitionLog {
         };
         let loaded =
             loader.load_splitting().map_err(|error| error.into_load_error(context, &args.partition))?;
+        let has_gaps = loaded.has_gaps;
         let loss = Loss::of(args.high_watermark, loaded.positions.log_end, args.clean);
         let log = Self::assemble(context, args.partition, dir, args.config, loaded, !args.clean);
         if let Some(loss) = loss {
             log.loss.get_or_init(|| loss);
+        }
+        if let Some(offset) = args.first_dirty {
+            log.restore_first_dirty(offset);
+        }
+        if has_gaps {
+            log.flush_to(log.positions().log_end)?;
         }
         Ok(log)
     }
@@ -172,7 +183,7 @@ impl PartitionLog {
         loaded: Loaded,
         dir_name_unsynced: bool,
     ) -> Arc<Self> {
-        let Loaded { segments, positions, mut producers, snapshots, epochs, topic_id } = loaded;
+        let Loaded { segments, positions, mut producers, snapshots, epochs, topic_id, has_gaps: _ } = loaded;
         producers.on_high_watermark(positions.high_watermark);
         let positions = positions.with_first_unstable(producers.first_unstable_offset());
         let end = segments.last().map(|active| LogEnd { base: active.base(), position: active.size() });
@@ -225,6 +236,7 @@ fn create_files(dir: &SegmentDir, config: &LogConfig, id: TopicId, now: Now) -> 
         snapshots: Snapshots::default(),
         epochs: EpochFile::new(),
         topic_id,
+        has_gaps: false,
     })
 }
 
@@ -303,7 +315,8 @@ impl Loader<'_> {
             Positions { log_start, last_stable: log_start, high_watermark, log_end, recovery_point };
         let topic_id = self.read_topic_id(log_end > log_start)?;
         let snapshots = std::mem::take(&mut self.snapshots);
-        Ok(Loaded { segments, positions, producers, snapshots, epochs, topic_id })
+        let has_gaps = recovery.has_gaps;
+        Ok(Loaded { segments, positions, producers, snapshots, epochs, topic_id, has_gaps })
     }
 
     /// Lists the directory, and settles what a crash left in the middle.

@@ -12,6 +12,7 @@ use wire::types::Offset;
 use super::overflow::check_range;
 use super::producers::{TxnIndexing, apply_batch, state_before, take_at_base};
 use super::{Failure, Loader};
+use crate::boot::Boot;
 use crate::names::SegmentFile;
 use crate::segment::{Recovered, RecoveredBatch, ScanError, Segment, SegmentError, may_follow};
 
@@ -23,6 +24,9 @@ pub(super) struct Recovery {
     pub(super) producers: Option<ProducerStates>,
     /// Whether segments were dropped because one before them was cut.
     pub(super) dropped: bool,
+    /// Whether there are gaps between segments that need not have been flushed, and that are no loss. With another boot they
+    /// would seem to be one.
+    pub(super) has_gaps: bool,
 }
 
 impl Loader<'_> {
@@ -33,7 +37,7 @@ impl Loader<'_> {
         segments: &mut Vec<Arc<Segment>>,
         epochs: &mut EpochHistory,
     ) -> Result<Recovery, Failure> {
-        let mut recovery = Recovery { log_end: None, producers: None, dropped: false };
+        let mut recovery = Recovery { log_end: None, producers: None, dropped: false, has_gaps: false };
         let unclean_from = match self.args.clean {
             true => usize::MAX,
             false => {
@@ -58,9 +62,13 @@ impl Loader<'_> {
                 recovery.dropped = self.drop_from(segments, at)?;
                 break;
             }
-            if recovery.log_end.is_some_and(|end| segment.base() > end) && self.may_lack_records() {
-                recovery.dropped = self.drop_from(segments, at)?;
-                break;
+            let is_unflushed = !untouched && segment.base() > self.args.recovery_point;
+            if is_unflushed && recovery.log_end.is_some_and(|end| segment.base() > end) {
+                if self.may_lack_records(segment.base()) {
+                    recovery.dropped = self.drop_from(segments, at)?;
+                    break;
+                }
+                recovery.has_gaps = true;
             }
             let before = match recovery.producers.take() {
                 Some(states) => states,
@@ -83,10 +91,18 @@ impl Loader<'_> {
         Ok(recovery)
     }
 
-    /// Whether a gap between segments must be taken for records that the disk has lost. Compaction leaves gaps, and so does
-    /// what was copied from a log that was compacted once; a disk loses nothing while the machine is up.
-    fn may_lack_records(&self) -> bool {
-        !self.args.config.cleanup_compact && !self.args.is_same_boot
+    /// Whether a gap between segments, the later of which begins at `base` and need not have been flushed, must be taken for
+    /// records that the disk has lost. A disk loses nothing while the machine is up. Compaction leaves gaps, though none
+    /// above the recovery point of the checkpoint if it was this broker's; who else was here before it may have left some,
+    /// there and in copies of what was compacted.
+    fn may_lack_records(&self, base: Offset) -> bool {
+        let is_compacted = self.args.first_dirty.is_some_and(|first_dirty| base <= first_dirty);
+        !is_compacted
+            && match self.args.boot {
+                Boot::Same => false,
+                Boot::Another => true,
+                Boot::Unknown => !self.args.config.cleanup_compact,
+            }
     }
 
     /// The segments that must be recovered however the stop was.

@@ -43,20 +43,74 @@ fn offsets_may_leave_gaps_but_must_rise() {
     assert_eq!(log.end(), 12);
 }
 
-/// A log that was compacted once, or a copy of one, has gaps between segments too.
-#[test]
-fn a_gap_between_segments_stays_where_only_the_process_died_and_ends_the_log_where_the_power_did() {
+/// A log of the segments 0 and 10, with nothing from 3 to 9, after the power was lost.
+fn with_a_gap() -> Bench {
     let bench = Bench::with(LogConfig { segment_bytes: 200, ..small_segments() });
     let log = bench.create();
     log.append_as_follower(stamped(0, 1, 3), NEWEST, now()).unwrap();
     log.append_as_follower(stamped(10, 1, 2), NEWEST, now()).unwrap();
-    assert_eq!(segment_bases(&log), [0, 10]);
-    let mut next = bench.after(CrashMode::ProcessKill);
-    let log = next.open(false);
-    assert_eq!((log.end(), offsets(&log.read_from(3, 1, ReadBound::LogEnd))), (12, vec![(10, 11)]));
+    assert_eq!(segment_bases(&log), [0, 3], "a segment begins where the one before it ends");
     drop(log);
-    next.is_same_boot = false;
-    assert_eq!(next.open(false).end(), 3);
+    for name in bench.files().iter().filter(|name| name.starts_with("00000000000000000003.")) {
+        let renamed = name.replace("03.", "10.");
+        bench.disk.rename(&Path::new(DIR).join(name), &Path::new(DIR).join(renamed)).unwrap();
+    }
+    Bench { boot: Boot::Another, ..bench.after(CrashMode::ProcessKill) }
+}
+
+fn end_after_recovery(bench: &Bench) -> i64 {
+    // Recovery changes files; the next one is to find them as they were.
+    bench.after_as(bench.boot).open(false).end()
+}
+
+#[test]
+fn a_gap_between_segments_ends_the_log_where_the_power_was_lost_and_not_where_only_the_process_died() {
+    let bench = with_a_gap();
+    assert_eq!(end_after_recovery(&bench), 3);
+    assert_eq!(end_after_recovery(&Bench { boot: Boot::Unknown, ..bench.after_as(Boot::Unknown) }), 3);
+    let same = bench.after_as(Boot::Same);
+    let log = same.open(false);
+    assert_eq!((log.end(), offsets(&log.read_from(3, 1, ReadBound::LogEnd))), (12, vec![(10, 11)]));
+    assert_eq!(log.positions().recovery_point, Offset(12), "a lost power must not make it a loss later");
+}
+
+#[test]
+fn a_gap_that_compaction_has_left_stays() {
+    let compacted = |boot| {
+        let mut bench = with_a_gap().after_as(boot);
+        bench.config.cleanup_compact = true;
+        bench
+    };
+    assert_eq!(end_after_recovery(&compacted(Boot::Another)), 3, "nothing says that it was compacted");
+    assert_eq!(end_after_recovery(&compacted(Boot::Unknown)), 12, "another broker may have");
+    let bench = compacted(Boot::Another);
+    for (first_dirty, expected) in [(9, 3), (10, 12)] {
+        assert_eq!(
+            end_after_recovery(&Bench {
+                first_dirty: Some(Offset(first_dirty)),
+                ..bench.after_as(Boot::Another)
+            }),
+            expected
+        );
+    }
+    for (recovery_point, expected) in [(9, 3), (10, 12)] {
+        assert_eq!(
+            end_after_recovery(&Bench {
+                recovery_point: Offset(recovery_point),
+                ..bench.after_as(Boot::Another)
+            }),
+            expected
+        );
+    }
+}
+
+/// Segments that have lost their indexes are read again after a clean stop, too.
+#[test]
+fn a_gap_in_what_was_flushed_is_no_loss() {
+    let bench = with_a_gap();
+    let indexes = bench.files().into_iter().filter(|name| name.ends_with(".index"));
+    indexes.for_each(|name| bench.disk.remove_file(&Path::new(DIR).join(name)).unwrap());
+    assert_eq!(bench.open(true).end(), 12);
 }
 
 #[test]

@@ -27,6 +27,7 @@ use wire::batch::{Batch, BatchBuilder, Compression, batches};
 use wire::types::{LeaderEpoch, TopicId};
 
 use super::*;
+use crate::boot::Boot;
 use crate::disk::Disk;
 use crate::disk::crash::{CrashDisk, CrashMode, Fault, Operation};
 use crate::partition_log::load::OpenLog;
@@ -43,11 +44,12 @@ struct Bench {
     health: Arc<DirHealth>,
     now: Now,
     /// Whether the machine has been up since the process before.
-    is_same_boot: bool,
+    boot: Boot,
     /// The checkpoints.
     recovery_point: Offset,
     log_start: Offset,
     high_watermark: Offset,
+    first_dirty: Option<Offset>,
 }
 
 impl Bench {
@@ -69,11 +71,17 @@ impl Bench {
             background: Background::new(Box::new(|| {})),
             health: DirHealth::new("/logs", Box::new(|_| {})),
             now: Now { mono_ms: 1_000, wall_ms: 1_000_000 },
-            is_same_boot: false,
+            boot: Boot::Unknown,
             recovery_point: Offset(0),
             log_start: Offset(0),
             high_watermark: Offset(0),
+            first_dirty: None,
         }
+    }
+
+    /// The same on a copy of the disk, for a process that knows this of the machine.
+    fn after_as(&self, boot: Boot) -> Self {
+        Self { boot, ..self.after(CrashMode::ProcessKill) }
     }
 
     /// The same on the disk as the next process finds it.
@@ -83,8 +91,9 @@ impl Bench {
             recovery_point: self.recovery_point,
             log_start: self.log_start,
             high_watermark: self.high_watermark,
+            first_dirty: self.first_dirty,
             now: self.now,
-            is_same_boot: mode == CrashMode::ProcessKill,
+            boot: if mode == CrashMode::ProcessKill { Boot::Same } else { Boot::Another },
             ..Self::on(disk, self.config.clone())
         }
     }
@@ -110,10 +119,11 @@ impl Bench {
             dir: PathBuf::from(DIR),
             config: Arc::new(self.config.clone()),
             clean,
-            is_same_boot: self.is_same_boot,
+            boot: self.boot,
             recovery_point: self.recovery_point,
             log_start: self.log_start,
             high_watermark: self.high_watermark,
+            first_dirty: self.first_dirty,
             producer_expiration: EXPIRATION,
             now: self.now,
         };

@@ -98,7 +98,9 @@ impl Story {
     }
 
     fn after(&self, mode: CrashMode) -> Self {
-        Self { bench: self.bench.after(mode), batches: self.batches.clone() }
+        // The logs of a start that did not come to its end may still be as another broker left them.
+        let bench = Bench { boot: Boot::Unknown, ..self.bench.after(mode) };
+        Self { bench, batches: self.batches.clone() }
     }
 
     /// Loads the log; every batch must be there, found by its segment's indexes.

@@ -95,8 +95,10 @@ fn only_an_unclean_end_in_another_boot_can_have_lost_a_tail() {
     let dir = tempfile::tempdir().unwrap();
     let dirs = [dir.path().join("a"), dir.path().join("b")];
     let config = config(&[("log.dirs", &format!("{},{}", dirs[0].display(), dirs[1].display()))]);
-    let same_boot = Membership::Member { session_timeout: LONG, is_same_boot: true };
+    let same_boot = Membership::Member { session_timeout: LONG, boot: Boot::Same };
+    let another_boot = Membership::Member { session_timeout: LONG, boot: Boot::Another };
     assert_eq!(lost_tail(MEMBER, &config, &RealDisk), LostTail::Possible);
+    assert_eq!(lost_tail(another_boot, &config, &RealDisk), LostTail::Possible);
     assert_eq!(lost_tail(same_boot, &config, &RealDisk), LostTail::No);
     assert_eq!(lost_tail(Membership::Alone, &config, &RealDisk), LostTail::No);
     for (dir, expected) in dirs.iter().zip([LostTail::Possible, LostTail::No]) {

@@ -11,13 +11,14 @@ use std::time::Duration;
 use metadata::embedded::{EmbeddedSession, EmbeddedStore};
 use metadata::store::{Blocking, CreateMode, Store};
 use metadata::znode::persistent_paths::ensure_persistent_paths;
+use storage::boot::Boot;
 use storage::disk::RealDisk;
 
 use super::*;
 use crate::clock::SystemClock;
 
 const MEMBER: Membership =
-    Membership::Member { session_timeout: Duration::from_millis(1), is_same_boot: false };
+    Membership::Member { session_timeout: Duration::from_millis(1), boot: Boot::Unknown };
 
 /// A cluster's store with the paths that every broker makes.
 fn cluster() -> EmbeddedStore {
