@@ -12,6 +12,15 @@ use crate::setup::once;
 /// The package of franz-go whose tests are run; `go.mod` of our Go client pins its version.
 const KGO: &str = "github.com/twmb/franz-go/pkg/kgo";
 
+/// What librdkafka is built with: the tests speak plain text, and are built once.
+const LIBRDKAFKA: [&str; 5] = [
+    "--disable-ssl",
+    "--disable-gssapi",
+    "--disable-curl",
+    "--disable-debug-symbols",
+    "--disable-optimization",
+];
+
 /// Makes ready what the short form of the suites needs; `clients` is the folder of our own client programs.
 ///
 /// # Errors
@@ -31,7 +40,8 @@ pub(crate) fn install(cache: &Path, clients: &Path) -> Result<()> {
 /// As [`install`].
 pub(crate) fn install_long(cache: &Path, others: &Path) -> Result<()> {
     kafka_python(&cache.join("kafka-python"), &others.join("kafka-python"))?;
-    rskafka(&cache.join("rskafka"), &others.join("rskafka"))
+    rskafka(&cache.join("rskafka"), &others.join("rskafka"))?;
+    librdkafka(&cache.join("librdkafka"), &cache.join("rskafka"), &others.join("rskafka"))
 }
 
 fn kafka_python(folder: &Path, from: &Path) -> Result<()> {
@@ -68,6 +78,18 @@ fn rskafka(folder: &Path, from: &Path) -> Result<()> {
         }
         let arguments = ["test", "--quiet", "--locked", "--no-run", "--target-dir", "target"];
         step("programs of rskafka's tests", &mut command("cargo", &arguments, folder))
+    })
+}
+
+/// Builds librdkafka and its tests from the source that the package in `crates` depends on.
+fn librdkafka(folder: &Path, crates: &Path, from: &Path) -> Result<()> {
+    once(folder, &["manifest.toml", "lock.toml"].map(|name| from.join(name)), || {
+        let source = source(crates, "/rdkafka-sys-4.10.0+2.12.1/Cargo.toml")?.join("librdkafka/.");
+        step("source of librdkafka", &mut command("cp", &["-r", &source.to_string_lossy(), "."], folder))?;
+        step("configuration of librdkafka", &mut command("./configure", &LIBRDKAFKA, folder))?;
+        step("librdkafka", &mut command("make", &["--silent", "-j2", "libs"], folder))?;
+        let tests = ["--silent", "-j2", "-C", "tests", "build"];
+        step("tests of librdkafka", &mut command("make", &tests, folder))
     })
 }
 

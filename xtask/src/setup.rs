@@ -19,7 +19,12 @@ struct Program {
     works: fn() -> bool,
 }
 
-const PROGRAMS: [Program; 7] = [
+const PROGRAMS: [Program; 8] = [
+    Program {
+        name: "g++ and make",
+        packages: &["g++", "make", "zlib1g-dev"],
+        works: || find_on_path("g++").is_some() && find_on_path("make").is_some(),
+    },
     Program { name: "java", packages: &["default-jre-headless"], works: || find_on_path("java").is_some() },
     Program { name: "mvn", packages: &["maven"], works: || find_on_path("mvn").is_some() },
     Program {
