@@ -12,6 +12,9 @@ use crate::setup::once;
 /// The package of franz-go whose tests are run; `go.mod` of our Go client pins its version.
 const KGO: &str = "github.com/twmb/franz-go/pkg/kgo";
 
+/// The main class of the compiler among the jars of Kafka Streams.
+const COMPILER: &str = "org.eclipse.jdt.internal.compiler.batch.Main";
+
 /// What librdkafka is built with: the tests speak plain text, and are built once.
 const LIBRDKAFKA: [&str; 5] = [
     "--disable-ssl",
@@ -40,6 +43,7 @@ pub(crate) fn install(cache: &Path, clients: &Path) -> Result<()> {
 /// As [`install`].
 pub(crate) fn install_long(cache: &Path, others: &Path) -> Result<()> {
     kafka_python(&cache.join("kafka-python"), &others.join("kafka-python"))?;
+    streams(&cache.join("streams"), &others.join("streams"))?;
     rskafka(&cache.join("rskafka"), &others.join("rskafka"))?;
     librdkafka(&cache.join("librdkafka"), &cache.join("rskafka"), &others.join("rskafka"))
 }
@@ -91,6 +95,29 @@ fn librdkafka(folder: &Path, crates: &Path, from: &Path) -> Result<()> {
         let tests = ["--silent", "-j2", "-C", "tests", "build"];
         step("tests of librdkafka", &mut command("make", &tests, folder))
     })
+}
+
+/// The jars with the tests of Kafka Streams, and the compiled class that starts brokers in the place of theirs.
+fn streams(folder: &Path, from: &Path) -> Result<()> {
+    let sources = ["EmbeddedKafkaCluster.java", "Servers.java", "Run.java"].map(|name| from.join(name));
+    let pom = from.join("pom.xml");
+    once(folder, &[std::slice::from_ref(&pom), &sources].concat(), || {
+        std::fs::copy(&pom, folder.join("pom.xml"))?;
+        let arguments = ["-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=jars"];
+        step("jars of Kafka Streams", &mut command("mvn", &arguments, folder))?;
+        // A compiler from the jars: the Java that is installed may have none.
+        let mut compile = command("java", &["-cp", "jars/*", COMPILER, "-17", "-nowarn"], folder);
+        compile.args(["-classpath", &class_path(&folder.join("jars"))?, "-d", "classes"]);
+        step("what stands in among tests of Kafka Streams", compile.args(&sources))
+    })
+}
+
+/// All jars in `folder`; the compiler knows no wildcard.
+fn class_path(folder: &Path) -> Result<String> {
+    let jars = std::fs::read_dir(folder)?.map(|entry| Ok(entry?.path().to_string_lossy().into_owned()));
+    let mut jars = jars.collect::<Result<Vec<String>>>()?;
+    jars.sort();
+    Ok(jars.join(":"))
 }
 
 /// Where cargo keeps the source of a dependency of the package in `folder`, known by the end of its manifest's path.

@@ -5,3 +5,4 @@
 mod kafka_python;
 mod librdkafka;
 mod rskafka;
+mod streams;
