@@ -156,6 +156,18 @@ impl Process {
         Ok((field(11)? + field(12)?) / ticks_per_second)
     }
 
+    /// Whether the process handles SIGTERM by now; one that was started just now would die of it.
+    ///
+    /// # Errors
+    /// When `/proc` does not tell.
+    pub fn handles_sigterm(&self) -> Result<bool> {
+        const SIGTERM: u32 = 15;
+        let text = std::fs::read_to_string(format!("/proc/{}/status", self.id()))?;
+        let caught = text.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+        let caught = caught.context("no caught signals in /proc/PID/status")?.trim();
+        Ok(u64::from_str_radix(caught, 16)? >> (SIGTERM - 1) & 1 == 1)
+    }
+
     /// Resident memory in bytes.
     ///
     /// # Errors
@@ -262,6 +274,19 @@ mod tests {
         process.thaw().unwrap();
         std::fs::write(folder.path().join("go"), "go\n").unwrap();
         process.wait_for_log("gone", 0, LIMIT).unwrap();
+    }
+
+    #[test]
+    fn a_child_handles_sigterm_once_it_says_so() {
+        let folder = tempfile::tempdir().unwrap();
+        for (trap, handles) in [("trap 'exit 0' TERM", true), (":", false)] {
+            let script = format!("{trap}; echo ready; while :; do sleep 0.1; done");
+            let log = folder.path().join(handles.to_string());
+            let mut child = Process::spawn("child", Command::new("sh").args(["-c", &script]), &log).unwrap();
+            child.wait_for_log("ready", 0, LIMIT).unwrap();
+            assert_eq!(child.handles_sigterm().unwrap(), handles);
+            child.kill().unwrap();
+        }
     }
 
     #[test]

@@ -209,7 +209,11 @@ impl<'a> Blaze<'a> {
                 Damage::Down(victim)
             }
             Fault::StopLeader | Fault::StopController => {
-                self.cluster.broker(victim)?.process()?.ask_to_end()?;
+                let process = self.cluster.broker(victim)?.process()?;
+                if !process.handles_sigterm()? {
+                    return Ok(None);
+                }
+                process.ask_to_end()?;
                 Damage::Stopping(victim)
             }
             Fault::FreezeBriefly | Fault::FreezeLeader | Fault::FreezeController => {
