@@ -11,8 +11,9 @@ use interop::cluster::{Cluster, Plan};
 use interop::raw::Connection;
 use interop::wait;
 use kafka_protocol::messages::OffsetFetchRequest;
+use kafka_protocol::messages::offset_fetch_response::OffsetFetchResponseTopic;
 
-use super::seen::{coordinator_of, group_id};
+use super::seen::{NONE, coordinator_of, group_id};
 use super::tenth::Tenth;
 use super::{LIMIT, PARTITIONS, TOPIC};
 
@@ -23,6 +24,8 @@ const MOST_MEMORY: u64 = 300_000_000;
 /// Between two rounds of heartbeats of a group.
 const BEAT: Duration = Duration::from_millis(500);
 const OFFSETS: &str = "__consumer_offsets";
+/// COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE and NOT_COORDINATOR.
+const MOVING: [i16; 3] = [14, 15, 16];
 
 /// What a group has told so far.
 struct Told {
@@ -115,13 +118,21 @@ fn until_all_go_on(told: &[(String, Told)]) -> Result<()> {
 
 /// The coordinator knows at least what it has confirmed, and at most one commit more whose answer was lost.
 fn must_be_kept(asked: &str, name: &str, told: &Told) -> Result<()> {
-    let request = OffsetFetchRequest::default().with_group_id(group_id(name)).with_topics(None);
-    let response = Connection::open(&coordinator_of(name, asked)?.1)?.call(7, &request)?;
-    let topic = response.topics.first().with_context(|| format!("{name} has nothing committed"))?;
+    let topics = wait::until("the coordinator's answer", LIMIT, || committed(asked, name))?;
+    let topic = topics.first().with_context(|| format!("{name} has nothing committed"))?;
     let offset = topic.partitions.first().context("no partition")?.committed_offset;
     let confirmed = told.confirmed.load(Ordering::Relaxed);
     ensure!((confirmed..=confirmed + 1).contains(&offset), "{name}: {offset} is committed, not {confirmed}");
     Ok(())
+}
+
+/// All that a group has committed; none while its coordinator moves.
+fn committed(asked: &str, name: &str) -> Result<Option<Vec<OffsetFetchResponseTopic>>> {
+    let Ok((_, address)) = coordinator_of(name, asked) else { return Ok(None) };
+    let request = OffsetFetchRequest::default().with_group_id(group_id(name)).with_topics(None);
+    let response = Connection::open(&address)?.call(7, &request)?;
+    ensure!(response.error_code == NONE || MOVING.contains(&response.error_code), "{name}: {response:?}");
+    Ok((response.error_code == NONE).then_some(response.topics))
 }
 
 #[test]

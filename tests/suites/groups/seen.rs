@@ -19,7 +19,7 @@ use super::{COUNT, GROUP, LIMIT, PARTITIONS, TOPIC};
 
 /// As many generations as a test can have.
 const GENERATIONS: i32 = 200;
-const NONE: i16 = 0;
+pub(crate) const NONE: i16 = 0;
 
 pub(crate) fn group_id(name: &str) -> GroupId {
     GroupId(StrBytes::from_string(name.to_owned()))
