@@ -19,6 +19,8 @@ counters! {
     connections_closed,
     /// Connections closed at once since their address holds too many.
     connections_refused,
+    /// Connections closed since their address connects faster than it may.
+    connections_throttled,
     /// Milliseconds for which accepting rested since connections came too fast.
     accept_throttle_ms,
     /// Connections closed since nothing was said for too long.

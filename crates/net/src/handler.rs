@@ -126,3 +126,24 @@ impl fmt::Display for ConnectionInfo {
         write!(f, "{here}:{}-{there}:{}-{}", local.port(), peer.port(), self.index)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV6};
+
+    use super::*;
+
+    /// confluentinc/librdkafka#437: a scope is no part of an address, and nobody who parses one expects it.
+    #[test]
+    fn a_connection_is_named_by_addresses_without_scopes() {
+        let listener = || Arc::from("PLAINTEXT");
+        let six = |address: Ipv6Addr, port| SocketAddr::V6(SocketAddrV6::new(address, port, 0, 3));
+        let near: Ipv6Addr = "fe80::1".parse().unwrap();
+        let info =
+            ConnectionInfo::new(listener(), six(near, 9092), six("fe80::2".parse().unwrap(), 40_000), 7);
+        assert_eq!(info.to_string(), "fe80::1:9092-fe80::2:40000-7");
+        let mapped = Ipv4Addr::LOCALHOST.to_ipv6_mapped();
+        let info = ConnectionInfo::new(listener(), six(mapped, 9092), six(mapped, 40_000), 8);
+        assert_eq!(info.to_string(), "127.0.0.1:9092-127.0.0.1:40000-8");
+    }
+}

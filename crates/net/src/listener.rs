@@ -10,15 +10,19 @@ use std::time::Duration;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use thiserror::Error;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::connection::{Connection, ConnectionSettings};
 use crate::counters::ListenerCounters;
 use crate::handler::{ConnectionInfo, FrameHandler};
-use crate::table::{ConnectionTable, Origin};
+use crate::table::{ConnectionTable, Origin, Refused};
 
 /// How long an acceptor rests when the system has no descriptor or memory for another socket.
 const ACCEPT_REST: Duration = Duration::from_millis(100);
+
+/// Sockets of a listener that came too fast from their addresses and wait to be closed; more are closed at once.
+const MOST_TOO_FAST: usize = 1_000;
 
 /// What a listener is told.
 #[derive(Clone, Debug)]
@@ -210,9 +214,11 @@ impl Listener {
     }
 
     async fn accept_all(&self) {
+        let mut too_fast = JoinSet::new();
         loop {
+            while too_fast.try_join_next().is_some() {}
             match self.listener.accept().await {
-                Ok((stream, peer)) => self.admit(stream, peer).await,
+                Ok((stream, peer)) => self.admit(stream, peer, &mut too_fast).await,
                 Err(error) if is_about_one_connection(&error) => {}
                 Err(error) => {
                     let listener = &self.settings.name;
@@ -223,11 +229,19 @@ impl Listener {
         }
     }
 
-    async fn admit(&self, stream: TcpStream, peer: SocketAddr) {
+    async fn admit(&self, stream: TcpStream, peer: SocketAddr, too_fast: &mut JoinSet<()>) {
         let seat = match self.table.enter(&self.origin, peer.ip()).await {
             Ok(seat) => seat,
             Err(refused) => {
                 tracing::info!(listener = %self.settings.name, %peer, "closing: {refused}");
+                if let Refused::Rate { early, .. } = refused
+                    && too_fast.len() < MOST_TOO_FAST
+                {
+                    too_fast.spawn(async move {
+                        tokio::time::sleep(early).await;
+                        drop(stream);
+                    });
+                }
                 return;
             }
         };

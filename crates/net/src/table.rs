@@ -3,11 +3,12 @@
 //!
 //! A [`Seat`] stands for one served connection. Dropping it, on whatever path, gives everything back exactly
 //! once. A connection over a total waits for a seat, and its listener accepts no other meanwhile; one over the
-//! limit of its address is closed at once. The protected listener (the inter-broker one, if there are several)
+//! limit of its address is closed at once, one that comes from its address too fast a little later. The protected listener (the inter-broker one, if there are several)
 //! does not wait for the broker's total (KIP-402): the least recently used connections of other listeners make room, as
 //! they do when the total is lowered. Connections that come faster than they may are accepted more slowly (KIP-612), a
 //! protected listener's only for its own rate.
 
+mod addresses;
 mod arrivals;
 
 use std::collections::HashMap;
@@ -24,8 +25,10 @@ use crate::close_reason::CloseReason;
 use crate::counters::ListenerCounters;
 use crate::exchange::Exchange;
 
+pub use self::addresses::AddressRates;
 pub use self::arrivals::RateWindows;
 
+use self::addresses::AddressArrivals;
 use self::arrivals::Arrivals;
 
 /// How many connections there may be.
@@ -42,6 +45,8 @@ pub struct ConnectionLimits {
     /// New ones a second on one listener (`listener.name.x.max.connection.creation.rate`), by the listener's name; absent:
     /// no limit.
     pub rate_per_listener: HashMap<Arc<str>, usize>,
+    /// New ones a second from one address (`connection_creation_rate` of IPs).
+    pub address_rates: AddressRates,
     /// How rates are measured.
     pub rate_windows: RateWindows,
     /// From one address (`max.connections.per.ip`).
@@ -59,6 +64,7 @@ impl Default for ConnectionLimits {
             per_listener: HashMap::new(),
             rate: most,
             rate_per_listener: HashMap::new(),
+            address_rates: AddressRates::default(),
             rate_windows: RateWindows::default(),
             per_ip: most,
             per_ip_overrides: HashMap::new(),
@@ -82,6 +88,17 @@ pub enum Refused {
         address: IpAddr,
         /// Its limit.
         limit: usize,
+    },
+    /// The address connects faster than it may.
+    #[error("connections from {address} come too fast (maximum is {rate} a second)")]
+    Rate {
+        /// The address.
+        address: IpAddr,
+        /// Its connections a second.
+        rate: usize,
+        /// How much too early it came, at most [`RateWindows::length`]: until then the socket stays open, so that a client
+        /// that connects again at once is slowed down.
+        early: Duration,
     },
 }
 
@@ -108,6 +125,7 @@ struct State {
     per_ip: HashMap<IpAddr, usize>,
     arrivals: Arrivals,
     arrivals_per_listener: HashMap<Arc<str>, Arrivals>,
+    arrivals_per_address: AddressArrivals,
     entries: HashMap<u64, Arc<Entry>>,
 }
 
@@ -131,6 +149,7 @@ impl ConnectionTable {
             per_ip: HashMap::new(),
             arrivals: Arrivals::default(),
             arrivals_per_listener: HashMap::new(),
+            arrivals_per_address: AddressArrivals::default(),
             entries: HashMap::new(),
         };
         Arc::new(Self { started: Instant::now(), state: Mutex::new(state), freed: Notify::new() })
@@ -141,6 +160,7 @@ impl ConnectionTable {
     pub fn set_limits(&self, limits: ConnectionLimits) {
         let mut state = self.lock();
         state.arrivals_per_listener.retain(|name, _| limits.rate_per_listener.contains_key(name));
+        state.arrivals_per_address.retain(&limits.address_rates);
         state.limits = limits;
         let evicted = state.evict();
         drop(state);
@@ -161,7 +181,7 @@ impl ConnectionTable {
     /// A seat for a connection from `address`; waits while connections come too fast, and while the totals leave no room.
     ///
     /// # Errors
-    /// If the address holds too many connections.
+    /// If the address holds too many connections, or connects too fast.
     pub async fn enter(self: &Arc<Self>, origin: &Origin, address: IpAddr) -> Result<Seat, Refused> {
         let pause = self.arrived(origin);
         if !pause.is_zero() {
@@ -197,7 +217,8 @@ impl ConnectionTable {
 
     /// `None`: there is no room now.
     fn try_enter(self: &Arc<Self>, origin: &Origin, address: IpAddr) -> Option<Result<Seat, Refused>> {
-        let mut state = self.lock();
+        let mut guard = self.lock();
+        let state = &mut *guard;
         let of_listener = state.per_listener.get(&origin.listener).copied().unwrap_or(0);
         let listener_limit = state.limits.per_listener.get(&origin.listener).copied().unwrap_or(usize::MAX);
         let is_full = !state.limits.protects(&origin.listener) && state.entries.len() >= state.limits.total;
@@ -205,6 +226,14 @@ impl ConnectionTable {
             return None;
         }
         let limits = &state.limits;
+        if let Some(rate) = limits.address_rates.of(address) {
+            let now = self.started.elapsed();
+            let early = state.arrivals_per_address.arrived(now, address, rate, limits.rate_windows);
+            if !early.is_zero() {
+                origin.counters.connections_throttled.add(1);
+                return Some(Err(Refused::Rate { address, rate, early }));
+            }
+        }
         let limit = limits.per_ip_overrides.get(&address).copied().unwrap_or(limits.per_ip);
         let of_address = state.per_ip.get(&address).copied().unwrap_or(0);
         if of_address >= limit {
@@ -225,7 +254,7 @@ impl ConnectionTable {
         state.entries.insert(index, Arc::clone(&entry));
         origin.counters.connections_opened.add(1);
         let evicted = state.evict();
-        drop(state);
+        drop(guard);
         end_evicted(&evicted);
         Some(Ok(Seat { table: Arc::clone(self), index, entry }))
     }

@@ -50,10 +50,13 @@ const COUNTERS: [Shown; 7] = [
     }),
 ];
 
-const OWN_COUNTERS: [Shown; 4] = [
+const OWN_COUNTERS: [Shown; 5] = [
     ("blumfeld_net_invalid_frames", "Frames of a size that none may have", |c| &c.invalid_frames),
     ("blumfeld_net_refused_connections", "Connections over the limit of their address", |c| {
         &c.connections_refused
+    }),
+    ("blumfeld_net_throttled_connections", "Connections that came too fast from their address", |c| {
+        &c.connections_throttled
     }),
     (
         "blumfeld_net_accept_throttle_ms",

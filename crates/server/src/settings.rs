@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use net::ConnectionSettings;
 use net::listener::ListenerSettings;
-use net::table::{ConnectionLimits, RateWindows};
-use node::config::{EndPoint, KafkaConfig};
+use net::table::{AddressRates, ConnectionLimits, RateWindows};
+use node::config::{ConnectionRates, CurrentConfig, EndPoint, KafkaConfig};
 use thiserror::Error;
 
 use crate::node_trait::Wanted;
@@ -56,6 +56,9 @@ pub enum SettingsError {
     /// A host of `max.connections.per.ip.overrides` has no address.
     #[error("max.connections.per.ip.overrides: the host {0:?} cannot be resolved")]
     Override(String),
+    /// A host of which a rate of connections is stored has no address.
+    #[error("connection_creation_rate: the host {0:?} cannot be resolved")]
+    Rate(String),
 }
 
 impl ServerSettings {
@@ -65,7 +68,8 @@ impl ServerSettings {
     /// If it asks for what cannot be had.
     pub fn from_config(config: &KafkaConfig) -> Result<Self, SettingsError> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let (limits, unresolved) = limits(config);
+        // The rates of addresses are in the store, which is opened later.
+        let (limits, unresolved) = limits(config, &ConnectionRates::default());
         if let Some(error) = unresolved {
             return Err(error);
         }
@@ -89,8 +93,8 @@ impl ServerSettings {
 impl Wanted {
     /// What a configuration that comes in force while the server runs asks for: a host of the limits that has no address is
     /// told, and goes without a limit of its own.
-    pub(crate) fn of(config: &KafkaConfig) -> Self {
-        let (limits, unresolved) = limits(config);
+    pub(crate) fn of(config: &CurrentConfig) -> Self {
+        let (limits, unresolved) = limits(config, config.connection_rates());
         if let Some(error) = unresolved {
             tracing::warn!(%error, "a limit of connections has no effect");
         }
@@ -127,17 +131,28 @@ fn buffer(config: &KafkaConfig, key: &str, bytes: i32) -> Option<usize> {
     if config.values().is_given(key) { usize::try_from(bytes).ok() } else { None }
 }
 
-/// The limits of connections, and a host of them that has no address.
-fn limits(config: &KafkaConfig) -> (ConnectionLimits, Option<SettingsError>) {
-    let mut unresolved = None;
-    let mut per_ip_overrides = HashMap::new();
-    for (host, limit) in &config.max_connections_per_ip_overrides {
+/// What is set of hosts, by their addresses, and a host that has none.
+fn resolved<'a>(
+    of_hosts: impl Iterator<Item = (&'a String, &'a usize)>,
+) -> (HashMap<IpAddr, usize>, Option<String>) {
+    let (mut of_addresses, mut unresolved) = (HashMap::new(), None);
+    for (host, limit) in of_hosts {
         match (host.as_str(), 0).to_socket_addrs() {
-            Ok(addresses) => per_ip_overrides
-                .extend(addresses.map(|address| (IpAddr::to_canonical(&address.ip()), *limit))),
-            Err(_) => unresolved = Some(SettingsError::Override(host.clone())),
+            Ok(addresses) => {
+                of_addresses.extend(addresses.map(|address| (address.ip().to_canonical(), *limit)));
+            }
+            Err(_) => unresolved = Some(host.clone()),
         }
     }
+    (of_addresses, unresolved)
+}
+
+/// The limits of connections, and a host of them that has no address.
+fn limits(config: &KafkaConfig, rates: &ConnectionRates) -> (ConnectionLimits, Option<SettingsError>) {
+    let (per_ip_overrides, without_address) = resolved(config.max_connections_per_ip_overrides.iter());
+    let unresolved = without_address.map(SettingsError::Override);
+    let (own, without_address) = resolved(rates.own.iter());
+    let unresolved = unresolved.or(without_address.map(SettingsError::Rate));
     let limits = ConnectionLimits {
         total: config.max_connections,
         protected: (config.listeners.bound.len() > 1)
@@ -149,6 +164,7 @@ fn limits(config: &KafkaConfig) -> (ConnectionLimits, Option<SettingsError>) {
             "max.connection.creation.rate",
             config.max_connection_creation_rate,
         ),
+        address_rates: AddressRates { default: rates.default, own },
         rate_windows: RateWindows {
             count: u32::try_from(config.quota_window_num).unwrap_or(1),
             length: Duration::from_secs(u64::try_from(config.quota_window_size_seconds).unwrap_or(1)),
@@ -246,6 +262,18 @@ mod tests {
         assert_eq!(settings.limits.rate_per_listener, of_each(20, 30));
         assert_eq!(settings.limits.rate_windows, RateWindows { count: 5, length: Duration::from_secs(1) });
         assert_eq!(settings.limits.per_ip_overrides, HashMap::from([(IpAddr::from([127, 0, 0, 1]), 20)]));
+    }
+
+    #[test]
+    fn rates_of_addresses_are_those_that_are_stored() {
+        let stored = |rate: &str| [("connection_creation_rate".to_owned(), rate.to_owned())].into();
+        let mut config = CurrentConfig::new(KafkaConfig::without_file(&[]).unwrap().0);
+        for (ip, rate) in [(Some("127.0.0.1"), "5"), (Some("no.such.host.invalid"), "6"), (None, "7")] {
+            config = config.with_connection_rate(ip, &stored(rate)).0;
+        }
+        let expected =
+            AddressRates { default: Some(7), own: HashMap::from([(IpAddr::from([127, 0, 0, 1]), 5)]) };
+        assert_eq!(Wanted::of(&config).limits.address_rates, expected);
     }
 
     #[test]

@@ -10,6 +10,9 @@ use wire::types::{BrokerId, TopicName};
 /// The parent of all entity types.
 pub const ROOT: &str = "/config";
 
+/// The parent of IPs.
+pub const IPS: &str = "/config/ips";
+
 /// The name of the entity that stands for all without an entry of their own.
 pub const DEFAULT_ENTITY: &str = "<default>";
 
@@ -25,6 +28,14 @@ pub enum EntityName {
 }
 
 impl EntityName {
+    /// The name; none is the default of all.
+    pub fn named(&self) -> Option<&str> {
+        match self {
+            Self::Default => None,
+            Self::Named(name) => Some(name),
+        }
+    }
+
     fn znode(&self) -> String {
         match self {
             Self::Default => DEFAULT_ENTITY.to_owned(),

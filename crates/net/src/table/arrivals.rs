@@ -50,6 +50,18 @@ impl Arrivals {
         let needed = Duration::from_millis(needed_ms);
         needed.saturating_sub(shape.measured(now.saturating_sub(oldest))).min(shape.length)
     }
+
+    /// The last arrival does not count.
+    pub(super) fn take_back(&mut self) {
+        if let Some((_, count)) = self.windows.back_mut() {
+            *count = count.saturating_sub(1);
+        }
+    }
+
+    /// When the last window began.
+    pub(super) fn last(&self) -> Duration {
+        self.windows.back().map_or(Duration::ZERO, |(start, _)| *start)
+    }
 }
 
 impl RateWindows {

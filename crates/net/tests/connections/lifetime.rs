@@ -8,7 +8,7 @@ use crate::common::{Echo, METADATA, PRODUCE, Peer, Requests, Server, framed, req
 use net::listener::ListenerSettings;
 use net::table::{ConnectionLimits, ConnectionTable};
 use net::{ConnectionSettings, Outcome};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::Instant;
 
 fn idle_after(max_idle: Duration) -> ConnectionSettings {
@@ -44,6 +44,16 @@ async fn traffic_puts_the_idle_end_off() {
     }
     let took = idle_time(&mut peer).await;
     assert!(took >= Duration::from_millis(2990) && took < Duration::from_secs(4), "{took:?}");
+}
+
+/// shotover/shotover-proxy#1752: a pool that keeps connections sees an end, and no reset.
+#[tokio::test(start_paused = true)]
+async fn an_idle_connection_ends_in_order() {
+    let server = Server::start(idle_after(Duration::from_secs(3)), Arc::new(Echo));
+    let mut peer = server.connect().await;
+    peer.send(&request(METADATA, 1, 10)).await;
+    peer.receive().await;
+    assert_eq!(peer.stream.read(&mut [0; 1]).await.unwrap(), 0);
 }
 
 /// apache/kafka#5712, confluentinc/librdkafka#437.

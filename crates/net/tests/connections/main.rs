@@ -6,5 +6,6 @@ mod client;
 mod common;
 mod framing;
 mod lifetime;
+mod limits;
 mod order;
 mod ranges;

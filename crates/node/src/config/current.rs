@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::sync::Arc;
 
+use super::connection_rates::ConnectionRates;
 use super::describe::{ConfigEntry, Describer, DynamicConfigs};
 use super::dynamic::{self, Level};
 use super::kafka_config::KafkaConfig;
@@ -18,6 +19,7 @@ pub struct CurrentConfig {
     started_with: Arc<KafkaConfig>,
     dynamic: DynamicConfigs,
     in_force: Arc<KafkaConfig>,
+    connection_rates: ConnectionRates,
 }
 
 impl Deref for CurrentConfig {
@@ -33,7 +35,12 @@ impl CurrentConfig {
     #[must_use]
     pub fn new(config: KafkaConfig) -> Self {
         let in_force = Arc::new(config);
-        Self { started_with: in_force.clone(), dynamic: DynamicConfigs::default(), in_force }
+        Self {
+            started_with: in_force.clone(),
+            dynamic: DynamicConfigs::default(),
+            in_force,
+            connection_rates: ConnectionRates::default(),
+        }
     }
 
     /// This configuration with other dynamic configs, as they are stored for `level`. What may not stand there is left
@@ -49,7 +56,22 @@ impl CurrentConfig {
                 self.in_force.clone()
             }
         };
-        (Self { started_with: self.started_with.clone(), dynamic, in_force }, problems)
+        (Self { dynamic, in_force, ..self.clone() }, problems)
+    }
+
+    /// This configuration with another rate of connections from one IP, or from all that have none of their own (`None`), as
+    /// it is stored. The second part tells of what is no rate.
+    #[must_use]
+    pub fn with_connection_rate(&self, ip: Option<&str>, stored: &Configs) -> (Self, Vec<String>) {
+        let mut next = self.clone();
+        let problems = next.connection_rates.set(ip, stored).err();
+        (next, problems.into_iter().collect())
+    }
+
+    /// How many connections a second there may be from each address.
+    #[must_use]
+    pub fn connection_rates(&self) -> &ConnectionRates {
+        &self.connection_rates
     }
 
     /// Checks whether `configs`, which pass [`dynamic::check`], can come in force for `level` while the broker runs.

@@ -6,6 +6,7 @@ pub mod alter;
 pub mod broker_keys;
 pub mod broker_values;
 mod checks;
+mod connection_rates;
 pub mod current;
 pub mod definition;
 pub mod describe;
@@ -26,6 +27,7 @@ mod zookeeper;
 use kernel::metadata_version;
 
 pub use checks::Listeners;
+pub use connection_rates::ConnectionRates;
 pub use current::CurrentConfig;
 pub use kafka_config::{ConfigError, KafkaConfig, Warning};
 pub use listeners::{EndPoint, SecurityProtocol};

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kernel::controller::event::{Change, Event};
 use metadata::store::{Request, Response, StoreError};
-use metadata::znode::config::{self, ConfigEntity, Configs};
+use metadata::znode::config::{self, ConfigEntity, Configs, EntityName};
 use metadata::znode::config_change;
 use wire::types::TopicName;
 
@@ -192,6 +192,7 @@ fn apply(broker: &Arc<Broker>, entities: Vec<ConfigEntity>, answers: Answers) {
                 broker_configs::apply(broker, Level::AllBrokers, &configs, || {});
             }
             (ConfigEntity::Broker(_), Ok(_)) => {}
+            (ConfigEntity::Ip(ip), Ok(configs)) => limit_connections(broker, &ip, &configs),
             (entity, Ok(_)) => {
                 tracing::debug!(entity = %entity.entity_path(), "configs of an entity that is not followed yet");
             }
@@ -207,6 +208,15 @@ fn allow_unclean_election(broker: &Arc<Broker>, topic: TopicName, configs: &Conf
     if topic_configs::allows_unclean_election(configs) == Some(true) {
         controller::tell(broker, Event::Changed(Change::UncleanElection(Some(topic))));
     }
+}
+
+/// Connections from an address may come this fast from now on (KIP-612).
+fn limit_connections(broker: &Arc<Broker>, ip: &EntityName, configs: &Configs) {
+    let (.., problems) = broker.reconfigure(|now| now.with_connection_rate(ip.named(), configs));
+    for problem in problems {
+        tracing::error!(problem, "a stored rate of connections has no effect");
+    }
+    broker.tell_reconfigured();
 }
 
 fn unread(entity: &ConfigEntity, error: &StoreError) {

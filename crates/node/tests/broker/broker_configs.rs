@@ -4,9 +4,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use metadata::store::{Blocking, CreateMode, Op, Store, Value};
-use metadata::znode::config::{self, ConfigEntity};
+use metadata::znode::config::{self, ConfigEntity, EntityName};
 use metadata::znode::partition_state::{self, PartitionState};
 use metadata::znode::{broker, config_change};
+use node::config::ConnectionRates;
 use node::peers::Purpose;
 use wire::Str;
 use wire::error_code::ErrorCode;
@@ -305,6 +306,55 @@ fn whoever_asked_is_told_the_limits_now_and_when_they_change() {
     let mut seen = seen.lock().unwrap().clone();
     seen.dedup();
     assert_eq!(seen, [100, 50, 60, 50]);
+}
+
+/// Another program stores a rate of connections, or deletes it.
+fn store_rate(store: &dyn Store, ip: EntityName, rate: Option<&str>) {
+    let (calls, entity) = (Blocking::new(store), ConfigEntity::Ip(ip));
+    let configs = rate.map(|rate| ("connection_creation_rate".to_owned(), rate.to_owned()));
+    let value = config::encode(&configs.into_iter().collect());
+    let write = match calls.find(&entity.path()).unwrap() {
+        Some(_) => Op::set(entity.path(), value, None),
+        None => Op::create(entity.path(), value, CreateMode::Persistent),
+    };
+    calls.multi(vec![write, config_change::notify(&entity)]).unwrap();
+}
+
+/// KIP-612.
+#[test]
+fn rates_of_connections_that_are_stored_of_ips_are_told_to_whoever_asked_and_known_to_the_next_start() {
+    let (six, any) = (EntityName::Named("::1".to_owned()), EntityName::Default);
+    let follow = |node: &Node| {
+        let seen = Arc::new(Mutex::new(ConnectionRates::default()));
+        let sink = seen.clone();
+        node.broker.on_reconfigured(move |config| *sink.lock().unwrap() = config.connection_rates().clone());
+        seen
+    };
+    let node = Node::start(&[]);
+    let seen = follow(&node);
+    let told = |seen: &Mutex<ConnectionRates>| {
+        let seen = seen.lock().unwrap().clone();
+        (seen.default, seen.own.into_iter().collect::<Vec<_>>())
+    };
+    assert_eq!(told(&seen), (None, vec![]));
+    let store = node.store();
+    store_rate(&store, six.clone(), Some("10"));
+    store_rate(&store, any.clone(), Some("20"));
+    let both = (Some(20), vec![("::1".to_owned(), 10)]);
+    until(&node, "both rates", || told(&seen) == both);
+    // What is no rate changes nothing, and other configs of brokers do not either.
+    store_rate(&store, six.clone(), Some("fast"));
+    set(&node, ONE, "max.connections", "60");
+    store_rate(&store, EntityName::Named("10.0.0.1".to_owned()), Some("1"));
+    until(&node, "the third", || told(&seen).1.len() == 2);
+    assert_eq!((told(&seen).0, told(&seen).1.pop().unwrap()), (Some(20), ("::1".to_owned(), 10)));
+    store_rate(&store, six, Some("11"));
+    let node = node.restart(&[]);
+    let seen = follow(&node);
+    let expected = vec![("10.0.0.1".to_owned(), 1), ("::1".to_owned(), 11)];
+    assert_eq!(told(&seen), (Some(20), expected));
+    store_rate(&node.store(), any, None);
+    until(&node, "no default", || told(&seen).0.is_none());
 }
 
 /// KIP-226.

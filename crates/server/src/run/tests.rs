@@ -360,6 +360,20 @@ async fn a_taken_port_stops_the_start_before_the_node() {
     assert!(matches!(result, Err(RunError::Bind(_))));
 }
 
+/// KAFKA-16703.
+#[tokio::test]
+async fn a_start_that_fails_gives_the_ports_back_that_it_had() {
+    let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let free = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let at = |name, port| ListenerSettings::new(name, "127.0.0.1", port);
+    let mut settings = settings(Duration::ZERO);
+    settings.listeners = vec![at("FIRST", free.port()), at("SECOND", taken.local_addr().unwrap().port())];
+    let start = |_: &[Bound]| panic!("the node must not start");
+    let result = serve(settings, start, CancellationToken::new(), |_| Ok(())).await;
+    assert!(matches!(result, Err(RunError::Bind(_))));
+    TcpListener::bind(free).await.unwrap();
+}
+
 #[tokio::test]
 async fn the_node_learns_the_ports_and_nobody_can_connect_before_it_is_ready() {
     let (ports, started) = oneshot::channel();

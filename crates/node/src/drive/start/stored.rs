@@ -1,5 +1,5 @@
-//! What the store holds when a broker loads its logs: the dynamic configs of brokers, the configs that are set on topics,
-//! and the topic of offsets.
+//! What the store holds when a broker loads its logs: the dynamic configs of brokers, the rates of connections from IPs,
+//! the configs that are set on topics, and the topic of offsets.
 
 use std::collections::BTreeMap;
 
@@ -33,6 +33,33 @@ pub(super) fn with_dynamic(
         let (with, problems) = current.with(level, &stored);
         for problem in problems {
             tracing::error!(entity = %entity.entity_path(), problem, "a stored dynamic config has no effect");
+        }
+        current = with;
+    }
+    with_connection_rates(&calls, current)
+}
+
+/// The configuration with the rates of connections from IPs.
+fn with_connection_rates(
+    calls: &Blocking<'_>,
+    mut current: CurrentConfig,
+) -> Result<CurrentConfig, StartError> {
+    let names = calls.children(config::IPS)?;
+    let entity = |name: &String| match ConfigEntity::parse(&format!("ips/{name}")) {
+        Some(ConfigEntity::Ip(ip)) => Some(ip),
+        _ => None,
+    };
+    let ips: Vec<_> = names.iter().filter_map(entity).collect();
+    let reads = ips.iter().map(|ip| Request::get(ConfigEntity::Ip(ip.clone()).path())).collect();
+    for (ip, answer) in ips.iter().zip(calls.pipeline(reads)) {
+        let stored = match answer {
+            Ok(Response::Data { data, .. }) => config::decode(data.as_deref())?,
+            Err(error) if !error.is_no_node() => return Err(error.into()),
+            _ => continue,
+        };
+        let (with, problems) = current.with_connection_rate(ip.named(), &stored);
+        for problem in problems {
+            tracing::error!(problem, "a stored rate of connections has no effect");
         }
         current = with;
     }
