@@ -7,6 +7,7 @@
 
 pub(crate) mod lanes;
 pub(crate) mod replicated;
+mod serving;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use wire::error_code::ErrorCode;
 use wire::types::LeaderEpoch;
 
 pub(crate) use self::lanes::Lanes;
+use self::serving::serve;
 use crate::broker::Broker;
 use crate::partition::{Effects, Leading, Partition, Queued};
 
@@ -98,6 +100,9 @@ fn serve_where_it_may_block(broker: &Arc<Broker>, partition: &Arc<Partition>) {
     lanes.hand_over(directory, Box::new(move || serve(&then, &queued)));
 }
 
+/// One append and its result.
+type Answer = (Waiting, AppendResult);
+
 /// Where to send the result of an append whose records are on their way.
 struct Waiting {
     sink: Arc<dyn AppendSink>,
@@ -107,30 +112,8 @@ struct Waiting {
     size_in_bytes: usize,
 }
 
-fn serve(broker: &Arc<Broker>, partition: &Arc<Partition>) {
-    loop {
-        let queued = partition.take_queued();
-        if queued.is_empty() {
-            return;
-        }
-        let mut batch = Batch::of(queued);
-        let effects = match partition.while_leading(|leading| batch.write(broker, partition, leading)) {
-            Ok(effects) => Some(effects),
-            Err(error) => {
-                batch.refuse(error);
-                None
-            }
-        };
-        let log_end = batch.positions.log_end;
-        batch.tell(broker, partition);
-        if let Some(effects) = effects {
-            partition.log_end_moved(broker, log_end);
-            partition.carry_out(broker, effects);
-        }
-    }
-}
-
 /// The produces that are written together.
+#[derive(Default)]
 struct Batch {
     requests: Vec<LeaderAppend>,
     // One for each request.
@@ -153,14 +136,7 @@ impl Batch {
             let Append { acks_all, source, sink, place, .. } = append;
             waiting.push(Waiting { sink, place, acks_all, source, size_in_bytes });
         }
-        Self {
-            requests,
-            waiting,
-            refused: Vec::new(),
-            results: Vec::new(),
-            epoch: LeaderEpoch::UNKNOWN,
-            positions: Positions::default(),
-        }
+        Self { requests, waiting, epoch: LeaderEpoch::UNKNOWN, ..Self::default() }
     }
 
     /// Nothing is written.
@@ -203,10 +179,10 @@ impl Batch {
         effects
     }
 
-    fn tell(self, broker: &Arc<Broker>, partition: &Arc<Partition>) {
-        for (it, error) in self.refused {
-            it.sink.appended(broker, partition, it.place, AppendResult::Failed(error));
-        }
+    /// What each is to be told.
+    fn answers(self, broker: &Broker, partition: &Partition) -> VecDeque<Answer> {
+        let refused = self.refused.into_iter();
+        let mut answers: VecDeque<_> = refused.map(|(it, error)| (it, AppendResult::Failed(error))).collect();
         for (it, result) in self.waiting.into_iter().zip(self.results) {
             count(broker, partition, it.size_in_bytes, &result);
             let result = match result {
@@ -216,8 +192,9 @@ impl Batch {
                 Ok(info) => AppendResult::Done(info),
                 Err(error) => AppendResult::Refused(error),
             };
-            it.sink.appended(broker, partition, it.place, result);
+            answers.push_back((it, result));
         }
+        answers
     }
 }
 

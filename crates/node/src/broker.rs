@@ -48,6 +48,7 @@ use crate::drive::topics::NewNames;
 use crate::jobs::{self, Executor, Job};
 use crate::loggers::{LogLevel, LogLevels, Loggers};
 use crate::metrics::{self, Metrics};
+use crate::one_by_one;
 use crate::partition::Origin;
 use crate::partitions::Partitions;
 use crate::peers::Peers;
@@ -212,13 +213,10 @@ impl Broker {
     /// Ends the waiting requests whose time is over. Returns the next deadline on the monotonic clock.
     pub fn poll(self: &Arc<Self>) -> Option<i64> {
         let expired = self.timers.take_expired(self.now().mono_ms);
-        for waiter in expired {
-            waiter.wake(self, Wake::Expired);
-        }
+        one_by_one::for_each(self, expired, |broker, waiter| waiter.wake(broker, Wake::Expired));
         if !self.is_shutting_down() {
-            for task in self.timers.take_due_tasks(self.now().mono_ms) {
-                task(self);
-            }
+            let due = self.timers.take_due_tasks(self.now().mono_ms);
+            one_by_one::for_each(self, due, |broker, task| task(broker));
         }
         self.timers.next_deadline()
     }
@@ -280,9 +278,8 @@ impl Broker {
         self.set_state(BrokerState::ShuttingDown);
         self.cleaner.stop();
         self.fetchers.stop(self);
-        for waiter in self.timers.take_expired(i64::MAX - 1) {
-            waiter.wake(self, Wake::Expired);
-        }
+        let waiting = self.timers.take_expired(i64::MAX - 1);
+        one_by_one::for_each(self, waiting, |broker, waiter| waiter.wake(broker, Wake::Expired));
         // With ZooKeeper the mark tells no broker epoch.
         let threads = self.config().num_recovery_threads_per_data_dir.max(1);
         self.log_dirs.shut_down(threads, BrokerEpoch(-1));

@@ -17,6 +17,7 @@ mod explain;
 pub mod jobs;
 pub mod loggers;
 mod metrics;
+mod one_by_one;
 mod partition;
 mod partitions;
 pub mod peers;

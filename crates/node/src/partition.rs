@@ -19,6 +19,7 @@ use crate::append::Append;
 use crate::broker::Broker;
 use crate::delayed::{Delayed, Wake};
 use crate::metrics::TopicMeters;
+use crate::one_by_one;
 
 pub(crate) use self::history::{Happened, Origin, Truncated};
 pub(crate) use self::role::{Effects, Following, Leading, ReplicaCounts, Role};
@@ -425,9 +426,7 @@ fn live_among(image: &MetadataImage, replicas: &[BrokerId]) -> BTreeSet<BrokerId
 }
 
 fn wake(broker: &Arc<Broker>, waiters: Vec<Arc<dyn Delayed>>) {
-    for waiter in waiters {
-        waiter.wake(broker, Wake::Progress);
-    }
+    one_by_one::for_each(broker, waiters, |broker, waiter| waiter.wake(broker, Wake::Progress));
 }
 
 /// What happened, and why.

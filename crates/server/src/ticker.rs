@@ -1,9 +1,13 @@
 //! A thread that does something whenever its time has come.
 
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+
+/// How long work that has panicked rests.
+const AFTER_A_PANIC: Duration = Duration::from_secs(1);
 
 /// What the thread and its friends share.
 #[derive(Debug, Default)]
@@ -102,7 +106,10 @@ impl Shared {
                 // What is asked for from now on, while the work goes on, counts for the next rest.
                 state.next = None;
             }
-            let rest = work();
+            let rest = catch_unwind(AssertUnwindSafe(&mut work)).unwrap_or_else(|_| {
+                tracing::error!("background work has panicked, and is tried again");
+                Some(AFTER_A_PANIC)
+            });
             let next = rest.map(|rest| Instant::now() + rest);
             let mut state = self.lock();
             state.working = false;
@@ -186,6 +193,22 @@ mod tests {
         let next = ticker.waker.0.lock().next;
         ticker.waker().wake_within(LONG * 2);
         assert_eq!(ticker.waker.0.lock().next, next);
+    }
+
+    #[test]
+    fn work_that_panics_is_tried_again() {
+        let (sender, runs) = mpsc::channel();
+        let mut panics = [true, false].into_iter();
+        let work = move || {
+            sender.send(()).unwrap();
+            assert!(!panics.next().unwrap_or(false), "for the test");
+            None
+        };
+        let ticker = Ticker::start("test", work).unwrap();
+        runs.recv().unwrap();
+        ticker.waker().wake_within(Duration::ZERO);
+        runs.recv().unwrap();
+        ticker.stop();
     }
 
     #[test]

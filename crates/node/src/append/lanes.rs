@@ -7,6 +7,7 @@
 //! another thread for the sockets that the caught one watched. With that a stalled disk holds up its own partitions only.
 
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -223,7 +224,10 @@ impl Lane {
                 job
             };
             let Some(job) = job else { return };
-            job();
+            // What waits for the lane is not lost with one of them.
+            if catch_unwind(AssertUnwindSafe(job)).is_err() {
+                tracing::error!(directory = %self.health.dir().display(), "a write to the log directory has panicked");
+            }
         }
     }
 

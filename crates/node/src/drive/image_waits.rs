@@ -8,6 +8,7 @@ use kernel::metadata_image::MetadataImage;
 
 use crate::broker::Broker;
 use crate::delayed::{Delayed, Wake};
+use crate::one_by_one;
 
 /// How many requests may wait for the picture at once.
 const MAX_WAITING: usize = 10_000;
@@ -77,9 +78,7 @@ pub(crate) fn wait(
 /// Something that a condition looks at has changed: the picture, or what the controller of this broker is at.
 pub(crate) fn recheck(broker: &Arc<Broker>) {
     let waiting: Vec<_> = broker.image_waits().lock().values().cloned().collect();
-    for wait in waiting {
-        wait.wake(broker, Wake::Progress);
-    }
+    one_by_one::for_each(broker, waiting, |broker, wait| wait.wake(broker, Wake::Progress));
 }
 
 impl Delayed for Wait {

@@ -43,6 +43,7 @@ mod lost_answers;
 mod memory;
 mod nearby_fetch;
 mod pair;
+mod panics;
 mod peers;
 mod producer_ids;
 mod records;

@@ -1,4 +1,4 @@
-//! A disk that stalls, or cannot be read for a while, when a test says so.
+//! A disk that stalls, cannot be read for a while, or panics, when a test says so.
 
 use std::io::{self, IoSlice};
 use std::os::fd::BorrowedFd;
@@ -11,13 +11,14 @@ use storage::disk::{DirEntry, Disk, DiskFile, DiskLock, Metadata, OpenOptions, R
 /// Reads of more bytes than that are of records, not of where they lie.
 const MOST_LOOKUP_BYTES: usize = 4 << 10;
 
-/// What troubles the disk: a stall that begins and ends when the test says, reads that fail.
+/// What troubles the disk: a stall that begins and ends when the test says, reads that fail, a write that panics.
 #[derive(Debug, Default)]
 pub(crate) struct Trouble {
     stands: Mutex<bool>,
     over: Condvar,
     pub(crate) caught: AtomicBool,
     failing_reads: AtomicUsize,
+    panics: AtomicBool,
 }
 
 impl Trouble {
@@ -33,6 +34,11 @@ impl Trouble {
     /// So many reads of records are going to fail for want of memory.
     pub(crate) fn fail_reads(&self, count: usize) {
         self.failing_reads.store(count, Ordering::SeqCst);
+    }
+
+    /// The next write panics, and writes nothing.
+    pub(crate) fn panic_in_next_write(&self) {
+        self.panics.store(true, Ordering::SeqCst);
     }
 
     fn read(&self, bytes: usize) -> io::Result<()> {
@@ -121,6 +127,7 @@ impl DiskFile for TroubledFile {
 
     fn write_vectored_at(&self, slices: &[IoSlice<'_>], position: u64) -> io::Result<()> {
         self.trouble.pass();
+        assert!(!self.trouble.panics.swap(false, Ordering::SeqCst), "by the test");
         self.file.write_vectored_at(slices, position)
     }
 

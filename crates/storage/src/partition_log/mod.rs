@@ -203,9 +203,13 @@ impl PartitionLog {
         read_lock(&self.segments).last().cloned()
     }
 
-    /// Fails if the log directory is offline, or this log alone has failed.
+    /// Fails if the log directory is offline, or this log alone has failed. After a panic in the middle of a change nobody
+    /// knows what the log holds until it is loaded again.
     fn check(&self) -> Result<(), StorageError> {
         self.context.health.check()?;
+        if self.writer.is_poisoned() && self.failure.get().is_none() {
+            return Err(self.out_of_service("change", &"a panic"));
+        }
         match self.failure.get() {
             Some(failure) => Err(failure.clone()),
             None => Ok(()),
@@ -220,10 +224,15 @@ impl PartitionLog {
     /// Notes a failure. An error of the disk takes the log directory offline; any other one, such as an index
     /// that contradicts its log, takes only this log out of service until it is loaded again.
     fn fail(&self, operation: &str, error: SegmentError) -> StorageError {
-        let operation = format!("{operation} {}", self.partition);
         if error.is_io() {
+            let operation = format!("{operation} {}", self.partition);
             return self.context.health.fail(&operation, &std::io::Error::other(error));
         }
+        self.out_of_service(operation, &error)
+    }
+
+    fn out_of_service(&self, operation: &str, error: &dyn fmt::Display) -> StorageError {
+        let operation = format!("{operation} {}", self.partition);
         tracing::error!(
             partition = %self.partition, operation, %error,
             "log fails and is out of service until the broker is restarted"

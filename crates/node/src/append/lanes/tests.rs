@@ -123,3 +123,20 @@ fn nobody_looks_while_nothing_is_written_and_the_next_append_asks_for_it() {
     assert!(lanes.enter(&dirs[0]).is_some());
     assert_eq!(asked_to_watch.load(Ordering::SeqCst), 2);
 }
+
+#[test]
+fn a_job_that_panics_does_not_end_its_lane() {
+    let Setting { lanes, kept, dirs, .. } = &setting(0);
+    let done = Arc::new(AtomicUsize::new(0));
+    let job = || {
+        let done = done.clone();
+        Box::new(move || count(&done))
+    };
+    lanes.hand_over(&dirs[0], Box::new(|| panic!("by the test")));
+    lanes.hand_over(&dirs[0], job());
+    kept.take().into_iter().for_each(|job| job());
+    assert_eq!(done.load(Ordering::SeqCst), 1);
+    lanes.hand_over(&dirs[0], job());
+    kept.take().into_iter().for_each(|job| job());
+    assert_eq!(done.load(Ordering::SeqCst), 2);
+}
