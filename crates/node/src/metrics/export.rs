@@ -12,6 +12,7 @@ use prometheus_client::registry::Registry;
 
 use super::cleaner;
 use super::controller;
+use super::group_lag;
 use super::groups;
 use super::replicas;
 use super::replication;
@@ -47,6 +48,7 @@ impl Collector for Snapshot {
         states(&self.0, &mut encoder)?;
         controller::encode(&self.0, &mut encoder)?;
         groups::encode(&self.0, &mut encoder)?;
+        group_lag::encode(&self.0, &mut encoder)?;
         replicas::encode(&self.0, &mut encoder)?;
         replication::encode(&self.0, &mut encoder)?;
         cleaner::encode(&self.0, &mut encoder)?;
@@ -205,6 +207,6 @@ pub(super) fn count(n: u64) -> f64 {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "Prometheus knows only doubles")]
-fn offset(offset: wire::types::Offset) -> f64 {
+pub(super) fn offset(offset: wire::types::Offset) -> f64 {
     offset.0 as f64
 }

@@ -7,6 +7,7 @@
 mod cleaner;
 mod controller;
 mod export;
+mod group_lag;
 mod groups;
 mod histogram;
 mod rate;

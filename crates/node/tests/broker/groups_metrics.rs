@@ -6,9 +6,11 @@ use std::time::Duration;
 use wire::Str;
 use wire::error_code::ErrorCode;
 use wire::messages::OffsetDeleteRequest;
+use wire::messages::offset_commit_request::OffsetCommitRequestPartition;
 use wire::messages::offset_delete_request::{OffsetDeleteRequestPartition, OffsetDeleteRequestTopic};
 
-use crate::group_tools::{code, coordinator, join_request};
+use crate::cases_tools::good;
+use crate::group_tools::{code, commit_request, coordinator, join_request};
 use crate::groups_loading::{alone, follow, lead};
 use crate::harness::Node;
 
@@ -86,6 +88,48 @@ fn what_becomes_of_offsets_and_groups_is_counted() {
     node.advance(Duration::from_secs(8 * 86_400));
     node.broker.housekeep();
     assert_eq!((counted(&node, "offset_deletion"), counted(&node, "offset_expiration")), (1.0, 1.0));
+}
+
+/// The value of a series of a group; none if there is no such series.
+fn of_group(node: &Node, name: &str, labels: &str) -> Option<f64> {
+    value(node, &format!("kafka_consumergroup_{name}{{{labels}}}"))
+}
+
+#[test]
+fn how_far_groups_have_come_and_lag_is_told_by_partition() {
+    let node = coordinator(&[]);
+    node.create_topic("read", 1, &[]);
+    for _ in 0..3 {
+        node.produce("read", 0, good(3)).unwrap();
+    }
+    assert_eq!(node.commit_as(8, &commit_request("g", "read", 0, 4)), ErrorCode::None);
+    node.stable_group("empty-handed");
+    let labels = r#"consumergroup="g",topic="read",partition="0""#;
+    assert_eq!(of_group(&node, "current_offset", labels), Some(4.0));
+    assert_eq!(of_group(&node, "lag", labels), Some(5.0));
+    assert_eq!(of_group(&node, "members", r#"consumergroup="g""#), Some(0.0));
+    assert_eq!(of_group(&node, "members", r#"consumergroup="empty-handed""#), Some(1.0));
+    assert_eq!(value(&node, "blumfeld_consumergroup_offsets_left_out"), Some(0.0));
+    // An offset behind the end, as after a loss, is no lag.
+    assert_eq!(node.commit_as(8, &commit_request("g", "read", 0, 12)), ErrorCode::None);
+    assert_eq!(of_group(&node, "lag", labels), Some(0.0));
+}
+
+#[test]
+fn a_scrape_tells_of_ten_thousand_offsets_and_how_many_there_are_besides() {
+    let node = coordinator(&[]);
+    node.create_topic("wide", 1_000, &[]);
+    for group in 0..11 {
+        let mut request = commit_request(&format!("g{group}"), "wide", 0, 5);
+        let first = request.topics[0].partitions[0].clone();
+        request.topics[0].partitions = (0..1_000)
+            .map(|partition_index| OffsetCommitRequestPartition { partition_index, ..first.clone() })
+            .collect();
+        assert_eq!(node.commit_as(8, &request), ErrorCode::None);
+    }
+    let text = node.broker.render_metrics();
+    let told = text.lines().filter(|line| line.starts_with("kafka_consumergroup_current_offset{")).count();
+    assert_eq!((told, value(&node, "blumfeld_consumergroup_offsets_left_out")), (10_000, Some(1_000.0)));
 }
 
 #[test]

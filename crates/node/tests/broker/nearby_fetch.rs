@@ -4,8 +4,12 @@ use std::time::Duration;
 
 use wire::Str;
 use wire::error_code::ErrorCode;
+use wire::messages::delete_records_request::{DeleteRecordsPartition, DeleteRecordsTopic};
 use wire::messages::fetch_response::PartitionData;
-use wire::messages::{FetchRequest, FetchResponse, ProduceResponse, UpdateMetadataResponse};
+use wire::messages::{
+    DeleteRecordsRequest, DeleteRecordsResponse, FetchRequest, FetchResponse, ProduceResponse,
+    UpdateMetadataResponse,
+};
 
 use crate::cases_tools::{batches_of, good};
 use crate::control_tools::{order, update_metadata};
@@ -141,4 +145,57 @@ fn who_is_sent_away_does_not_wait_and_hears_it_again_within_a_session() {
     let next =
         FetchRequest { session_id: opened.session_id, session_epoch: 1, topics: Vec::new(), ..patient };
     assert_eq!(only(&pair.node(0).call(BY_NAME, &next)).preferred_read_replica, 1);
+}
+
+/// Error, high watermark and number of batches that a consumer gets.
+fn asked(node: &Node, offset: i64) -> (ErrorCode, i64, usize) {
+    let data = only(&node.call(BY_NAME, &from_rack("r1", offset)));
+    (ErrorCode::from_code(data.error_code).unwrap(), data.high_watermark, batches_of(&data).len())
+}
+
+/// What a follower lacks is out of range there, whereupon a consumer asks the leader; what nobody has been told yet is
+/// empty, as at the leader. OFFSET_NOT_AVAILABLE is no answer to a fetch, in Kafka neither.
+#[test]
+fn a_follower_tells_what_it_lacks_from_what_is_not_replicated_yet() {
+    let pair = pair(&[BY_RACK], &[0, 1]);
+    let (leader, follower) = (pair.node(0), pair.node(1));
+    pair.set_way(0, Way::Cut);
+    pair.pass(WAIT);
+    let appended: ProduceResponse = leader.call(9, &produce_request("t", 0, good(2), 1));
+    assert_eq!(appended.responses[0].partition_responses[0].error_code, 0);
+    assert_eq!(asked(follower, 3), (ErrorCode::None, 3, 0), "its end");
+    assert_eq!(asked(follower, 4), (ErrorCode::OffsetOutOfRange, -1, 0));
+    assert_eq!(asked(leader, 4), (ErrorCode::None, 3, 0));
+    pair.set_way(0, Way::Open);
+    for _ in 0..30 {
+        if pair.offsets(1, "t").2 < 5 {
+            pair.pass(Duration::from_millis(100));
+        }
+    }
+    // The high watermark comes with the next answer.
+    assert_eq!(pair.offsets(1, "t"), (0, 3, 5));
+    assert_eq!(asked(follower, 4), (ErrorCode::None, 3, 0));
+    pair.pass(WAIT);
+    assert_eq!(asked(follower, 4), (ErrorCode::None, 5, 1));
+    assert_eq!(asked(follower, 6), (ErrorCode::OffsetOutOfRange, -1, 0));
+}
+
+#[test]
+fn a_follower_serves_from_its_own_log_start_on() {
+    let pair = pair(&[BY_RACK], &[0, 1]);
+    let partition = DeleteRecordsPartition { partition_index: 0, offset: 3 };
+    let topic = DeleteRecordsTopic { name: Str::from("t"), partitions: vec![partition] };
+    let request = DeleteRecordsRequest { topics: vec![topic], timeout_ms: 60_000 };
+    let waiting = pair.node(0).submit(frame(2, &request));
+    let at_leader = only(&pair.node(0).call(BY_NAME, &from_rack("", 0)));
+    assert_eq!(at_leader.error_code, ErrorCode::OffsetOutOfRange.code());
+    // The follower has not heard of it, and the leader knows that.
+    assert_eq!(read(pair.node(0), "r1", 0), (1, 0));
+    assert_eq!(asked(pair.node(1), 0), (ErrorCode::None, 3, 1));
+    pair.pass(2 * WAIT);
+    assert_eq!(asked(pair.node(1), 0), (ErrorCode::OffsetOutOfRange, -1, 0));
+    assert_eq!(asked(pair.node(1), 3), (ErrorCode::None, 3, 0));
+    let deleted: DeleteRecordsResponse = answer(&waiting, 2);
+    let deleted = &deleted.topics[0].partitions[0];
+    assert_eq!((deleted.error_code, deleted.low_watermark), (0, 3));
 }

@@ -99,6 +99,13 @@ impl GroupCoordinator {
         self.registry.let_go();
     }
 
+    /// Lets each group be looked at, one after the other; it is locked meanwhile.
+    pub(crate) fn look_at_each(&self, mut look: impl FnMut(&Group)) {
+        for slot in self.registry.slots() {
+            slot.look(&mut look);
+        }
+    }
+
     /// How many groups there are in each state, and how many offsets they have committed.
     pub(crate) fn counts(&self) -> (BTreeMap<State, usize>, usize) {
         let mut states: BTreeMap<_, _> = State::ALL.into_iter().map(|state| (state, 0)).collect();
