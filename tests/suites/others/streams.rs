@@ -15,7 +15,9 @@ use interop::{cache, folders};
 const PACKAGE: &str = "org.apache.kafka.streams.integration";
 
 /// Classes of tests that are run whole.
-const CLASSES: [&str; 24] = [
+const CLASSES: [&str; 40] = [
+    "ConsistencyVectorIntegrationTest",
+    "EmitOnChangeIntegrationTest",
     "FineGrainedAutoResetIntegrationTest",
     "GlobalKTableIntegrationTest",
     "IQv2IntegrationTest",
@@ -26,24 +28,42 @@ const CLASSES: [&str; 24] = [
     "KStreamAggregationDedupIntegrationTest",
     "KStreamAggregationIntegrationTest",
     "KStreamKStreamIntegrationTest",
+    "KTableKTableForeignKeyInnerJoinCustomPartitionerIntegrationTest",
+    "KTableKTableForeignKeyInnerJoinMultiIntegrationTest",
+    "KTableKTableForeignKeyJoinDistributedTest",
     "KafkaStreamsCloseOptionsIntegrationTest",
     "LagFetchIntegrationTest",
+    "MetricsIntegrationTest",
+    "MetricsReporterIntegrationTest",
     "NamedTopologyIntegrationTest",
     "OptimizedKTableIntegrationTest",
     "PauseResumeIntegrationTest",
+    "PositionRestartIntegrationTest",
+    "RangeQueryIntegrationTest",
+    "RebalanceIntegrationTest",
     "RegexSourceIntegrationTest",
     "ResetIntegrationTest",
     "RestoreIntegrationTest",
+    "SelfJoinUpgradeIntegrationTest",
     "StandbyTaskCreationIntegrationTest",
+    "StateDirectoryIntegrationTest",
     "StoreQueryIntegrationTest",
     "StoreUpgradeIntegrationTest",
     "StreamTableJoinTopologyOptimizationIntegrationTest",
+    "StreamsUpgradeTestIntegrationTest",
     "SuppressionIntegrationTest",
     "TaskAssignorIntegrationTest",
+    "TaskMetadataIntegrationTest",
+    "TimeWindowedKStreamIntegrationTest",
+    "VersionedKeyValueStoreIntegrationTest",
 ];
 
 /// Tests in classes of which the others process exactly once: class, and what follows it in JUnit's id.
-const SINGLE: [(&str, &str); 3] = [
+const SINGLE: [(&str, &str); 6] = [
+    (
+        "JoinGracePeriodDurabilityIntegrationTest",
+        "[test-template:shouldRecoverBufferAfterShutdown(java.lang.String, org.junit.jupiter.api.TestInfo)]/[test-template-invocation:#1]",
+    ),
     (
         "KTableSourceTopicRestartIntegrationTest",
         "[method:shouldRestoreAndProgressWhenTopicNotWrittenToDuringRestoration()]",
@@ -53,17 +73,23 @@ const SINGLE: [(&str, &str); 3] = [
         "[method:shouldRestoreAndProgressWhenTopicWrittenToDuringRestorationWithEosDisabled()]",
     ),
     (
+        "ResetPartitionTimeIntegrationTest",
+        "[test-template:shouldPreservePartitionTimeOnKafkaStreamRestart(java.lang.String, org.junit.jupiter.api.TestInfo)]/[test-template-invocation:#1]",
+    ),
+    (
+        "RocksDBMetricsIntegrationTest",
+        "[test-template:shouldExposeRocksDBMetricsBeforeAndAfterFailureWithEmptyStateDir(java.lang.String, org.junit.jupiter.api.TestInfo)]/[test-template-invocation:#1]",
+    ),
+    (
         "SuppressionDurabilityIntegrationTest",
         "[test-template:shouldRecoverBufferAfterShutdown(java.lang.String, org.junit.jupiter.api.TestInfo)]/[test-template-invocation:#1]",
     ),
 ];
 
 /// Classes that are not run; those that need no broker are not named.
-const LEFT_OUT: [(&str, &str); 37] = [
+const LEFT_OUT: [(&str, &str); 18] = [
     ("AdjustStreamThreadCountTest", "has not been run yet"),
-    ("ConsistencyVectorIntegrationTest", "has not been run yet"),
     ("EOSUncleanShutdownIntegrationTest", "transactions are not built yet"),
-    ("EmitOnChangeIntegrationTest", "has not been run yet"),
     ("EosIntegrationTest", "transactions are not built yet"),
     ("EosV2UpgradeIntegrationTest", "transactions are not built yet"),
     ("GlobalKTableEOSIntegrationTest", "transactions are not built yet"),
@@ -71,35 +97,18 @@ const LEFT_OUT: [(&str, &str); 37] = [
     ("GlobalThreadShutDownOrderTest", "has not been run yet"),
     ("HighAvailabilityTaskAssignorIntegrationTest", "takes many minutes; it is clients who decide there"),
     ("IQv2StoreIntegrationTest", "has not been run yet"),
-    ("JoinGracePeriodDurabilityIntegrationTest", "has not been run yet"),
     ("KStreamRepartitionIntegrationTest", "has not been run yet"),
-    ("KTableKTableForeignKeyInnerJoinCustomPartitionerIntegrationTest", "has not been run yet"),
-    ("KTableKTableForeignKeyInnerJoinMultiIntegrationTest", "has not been run yet"),
-    ("KTableKTableForeignKeyJoinDistributedTest", "has not been run yet"),
-    ("MetricsIntegrationTest", "has not been run yet"),
-    ("MetricsReporterIntegrationTest", "has not been run yet"),
-    ("PositionRestartIntegrationTest", "has not been run yet"),
     (
         "PurgeRepartitionTopicIntegrationTest",
         "waits until Kafka takes segments away, an hour after its start here",
     ),
     ("QueryableStateIntegrationTest", "has not been run yet"),
-    ("RangeQueryIntegrationTest", "has not been run yet"),
-    ("RebalanceIntegrationTest", "has not been run yet"),
     ("ResetIntegrationWithSslTest", "TLS is not built yet"),
-    ("ResetPartitionTimeIntegrationTest", "has not been run yet"),
-    ("RocksDBMetricsIntegrationTest", "has not been run yet"),
-    ("SelfJoinUpgradeIntegrationTest", "has not been run yet"),
     ("SlidingWindowedKStreamIntegrationTest", "has not been run yet"),
     ("SmokeTestDriverIntegrationTest", "processes exactly once; transactions are not built yet"),
     ("StandbyTaskEOSIntegrationTest", "transactions are not built yet"),
     ("StandbyTaskEOSMultiRebalanceIntegrationTest", "transactions are not built yet"),
-    ("StateDirectoryIntegrationTest", "has not been run yet"),
     ("StreamsUncaughtExceptionHandlerIntegrationTest", "has not been run yet"),
-    ("StreamsUpgradeTestIntegrationTest", "has not been run yet"),
-    ("TaskMetadataIntegrationTest", "has not been run yet"),
-    ("TimeWindowedKStreamIntegrationTest", "has not been run yet"),
-    ("VersionedKeyValueStoreIntegrationTest", "has not been run yet"),
 ];
 
 const LIMIT: Duration = Duration::from_secs(5400);
