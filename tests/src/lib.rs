@@ -16,6 +16,7 @@ pub mod cluster;
 pub mod depth;
 pub mod ensemble;
 pub mod folders;
+pub mod groups;
 pub mod java;
 pub mod ports;
 pub mod process;

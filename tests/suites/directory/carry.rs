@@ -26,9 +26,9 @@ pub(crate) fn prepare(kind: Kind, data: &Path) -> Result<Broker> {
     Broker::prepare(kind, Options::with(&settings))
 }
 
-/// Ends a broker, wants the dump tools to read what it left, and starts one of the other kind on it.
-pub(crate) fn over(mut from: Broker, data: &Path, how: End) -> Result<Broker> {
-    end(&mut from, data, how)?;
+/// Ends a broker, wants the dump tools to read what it left of a topic, and starts one of the other kind on it.
+pub(crate) fn over(mut from: Broker, data: &Path, topic: &str, how: End) -> Result<Broker> {
+    end(&mut from, data, topic, how)?;
     let mut nodes = match from.kind() {
         Kind::Blumfeld => exported(data)?,
         Kind::Kafka => ZookeeperClient::connect(&from.zookeeper()?.address())?.tree("/")?,
@@ -47,8 +47,8 @@ pub(crate) fn over(mut from: Broker, data: &Path, how: End) -> Result<Broker> {
     Ok(to)
 }
 
-/// Ends a broker and wants the dump tools to read what it left.
-pub(crate) fn end(broker: &mut Broker, data: &Path, how: End) -> Result<()> {
+/// Ends a broker and wants the dump tools to read what it left of a topic.
+pub(crate) fn end(broker: &mut Broker, data: &Path, topic: &str, how: End) -> Result<()> {
     match how {
         End::Clean => broker.stop()?,
         End::Killed => broker.kill()?,
@@ -56,7 +56,7 @@ pub(crate) fn end(broker: &mut Broker, data: &Path, how: End) -> Result<()> {
     if broker.kind() == Kind::Kafka {
         complaints(&broker.log()?)?;
     }
-    dump::every_file(data, how)
+    dump::every_file(data, topic, how)
 }
 
 /// What a real Kafka logs when a directory is not as it left one.

@@ -112,12 +112,12 @@ fn there_and_back(first: Kind, how: End) -> Result<()> {
         wait_until_compacted(&broker)?;
         let before = all_latest(&broker)?;
         ensure!(before.iter().all(|(latest, _)| latest.len() == KEYS + 1), "{before:?}");
-        broker = carry::over(broker, &data, how)?;
+        broker = carry::over(broker, &data, TOPIC, how)?;
         let after = all_latest(&broker)?;
         ensure!(before == after, "what {first:?} had compacted: {before:?} became {after:?}");
         is_known(&data)?;
     }
-    carry::end(&mut broker, &data, how)
+    carry::end(&mut broker, &data, TOPIC, how)
 }
 
 /// The checkpoint names every partition of the topic.

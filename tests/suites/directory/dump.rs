@@ -9,18 +9,20 @@ use interop::cache;
 use interop::java::{self, Jars};
 use interop::process::run_well;
 
-use super::{End, TOPIC};
+use super::End;
+use super::groups::OFFSETS;
 
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// Dumps all files of all partitions of the topic. (A real Kafka that was killed leaves empty logs of the internal
 /// topics whose indexes its own tool cannot read.)
-pub(crate) fn every_file(data: &Path, how: End) -> Result<()> {
-    let files = segment_files(data)?;
+pub(crate) fn every_file(data: &Path, topic: &str, how: End) -> Result<()> {
+    let files = segment_files(data, topic)?;
     ensure!(files.len() > 10, "only {} files to dump", files.len());
-    let gaps = if is_compacted(data)? { Gaps::Allowed } else { Gaps::Bad };
-    let by_kafka = by_kafka(&files, &["--deep-iteration", "--print-data-log"], gaps)?;
-    let by_us = by_us(&files, &["--deep-iteration", "--print-data-log"])?;
+    let gaps = if is_compacted(data, topic)? { Gaps::Allowed } else { Gaps::Bad };
+    let shown = if topic == OFFSETS { "--offsets-decoder" } else { "--print-data-log" };
+    let by_kafka = by_kafka(&files, &["--deep-iteration", shown], gaps)?;
+    let by_us = by_us(&files, &["--deep-iteration", shown])?;
     let different = by_kafka.lines().zip(by_us.lines()).find(|(kafka, ours)| kafka != ours);
     ensure!(different.is_none(), "the dump tools differ (Kafka's line, ours): {different:#?}");
     ensure!(by_kafka == by_us, "one of the dump tools prints more than the other");
@@ -36,9 +38,9 @@ enum Gaps {
     Allowed,
 }
 
-fn is_compacted(data: &Path) -> Result<bool> {
+fn is_compacted(data: &Path, topic: &str) -> Result<bool> {
     let text = std::fs::read_to_string(data.join("cleaner-offset-checkpoint"))?;
-    Ok(text.lines().any(|line| line.starts_with(&format!("{TOPIC} "))))
+    Ok(text.lines().any(|line| line.starts_with(&format!("{topic} "))))
 }
 
 fn list(files: &[PathBuf]) -> String {
@@ -103,12 +105,12 @@ fn has_extension(file: &Path, extension: &str) -> bool {
     file.extension().is_some_and(|known| known == extension)
 }
 
-fn segment_files(data: &Path) -> Result<Vec<PathBuf>> {
+fn segment_files(data: &Path, topic: &str) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for partition in data.read_dir()? {
         let partition = partition?.path();
         let name = partition.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if !partition.is_dir() || !name.starts_with(&format!("{TOPIC}-")) {
+        if !partition.is_dir() || !name.starts_with(&format!("{topic}-")) {
             continue;
         }
         for file in partition.read_dir()? {

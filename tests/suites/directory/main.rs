@@ -6,6 +6,8 @@ mod carry;
 mod compacted;
 mod contents;
 mod dump;
+mod groups;
+mod transacted;
 
 use std::path::Path;
 use std::time::Duration;
@@ -22,13 +24,18 @@ const TOPIC: &str = "carried";
 const PARTITIONS: usize = 2;
 const COUNT: usize = 300;
 const LIMIT: Duration = Duration::from_secs(60);
-/// Small segments, so that a log has several.
-const SETTINGS: [(&str, &str); 5] = [
+/// Small segments, so that a log has several, and little is enough for a cleaner.
+const SETTINGS: [(&str, &str); 10] = [
     ("log.segment.bytes", "80000"),
     ("log.index.interval.bytes", "1000"),
     ("log.retention.ms", "-1"),
     ("log.flush.start.offset.checkpoint.interval.ms", "500"),
     ("log.cleaner.backoff.ms", "200"),
+    ("log.cleaner.min.cleanable.ratio", "0.01"),
+    ("log.cleaner.delete.retention.ms", "100"),
+    ("offsets.topic.num.partitions", "3"),
+    ("offsets.topic.segment.bytes", "16384"),
+    ("transaction.state.log.num.partitions", "1"),
 ];
 
 /// How a broker ends.
@@ -91,11 +98,11 @@ fn there_and_back(first: Kind, how: End) -> Result<()> {
     for move_number in 1..=2 {
         let before = contents::of(&broker)?;
         contents::is_rich(&before, move_number)?;
-        broker = carry::over(broker, &data, how)?;
+        broker = carry::over(broker, &data, TOPIC, how)?;
         contents::same(&before, &contents::of(&broker)?)?;
         write_more(&broker)?;
     }
-    carry::end(&mut broker, &data, how)
+    carry::end(&mut broker, &data, TOPIC, how)
 }
 
 #[test]

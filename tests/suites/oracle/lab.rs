@@ -22,6 +22,8 @@ use wire::{Decoder, Encoder, Str};
 use crate::tree::Node;
 
 const ANSWER_LIMIT: Duration = Duration::from_secs(20);
+/// How long a real Kafka is waited for where it is known to stay silent.
+const SILENCE: Duration = Duration::from_secs(4);
 const CLIENT: &str = "interop";
 
 /// One of the two brokers, with what a test remembers of it.
@@ -29,14 +31,25 @@ const CLIENT: &str = "interop";
 pub struct Side {
     broker: Broker,
     connection: Option<Connection>,
+    patience: Duration,
     ids: BTreeMap<String, TopicId>,
     numbers: BTreeMap<String, i64>,
+    texts: BTreeMap<String, Str>,
+    aside: BTreeMap<String, Connection>,
 }
 
 impl Side {
     fn start(program: Program, options: Options) -> Result<Self> {
         let broker = Broker::start(program, options)?;
-        Ok(Self { broker, connection: None, ids: BTreeMap::new(), numbers: BTreeMap::new() })
+        Ok(Self {
+            broker,
+            connection: None,
+            patience: ANSWER_LIMIT,
+            ids: BTreeMap::new(),
+            numbers: BTreeMap::new(),
+            texts: BTreeMap::new(),
+            aside: BTreeMap::new(),
+        })
     }
 
     /// The id that this broker gave a topic; the absent id if it has none.
@@ -52,6 +65,16 @@ impl Side {
     /// Remembers a number that only this broker knows: a producer id, a session.
     pub fn remember(&mut self, name: &str, number: i64) {
         self.numbers.insert(name.to_owned(), number);
+    }
+
+    /// A text that was remembered: the id of a member.
+    pub fn text(&self, name: &str) -> Option<Str> {
+        self.texts.get(name).cloned()
+    }
+
+    /// Remembers a text that only this broker knows; answers show it by this name.
+    pub fn remember_text(&mut self, name: &str, text: Str) {
+        self.texts.insert(name.to_owned(), text);
     }
 
     /// The folder of its logs.
@@ -75,12 +98,9 @@ impl Side {
     fn exchange(&mut self, frame: &[u8], probe: bool) -> Result<Answer> {
         let mut connection = match self.connection.take() {
             Some(connection) => connection,
-            None => {
-                let connection = Connection::open(&self.broker.bootstrap())?;
-                connection.set_answer_limit(ANSWER_LIMIT)?;
-                connection
-            }
+            None => Connection::open(&self.broker.bootstrap())?,
         };
+        connection.set_answer_limit(self.patience)?;
         let mut sent = connection.send(frame);
         if probe {
             sent = sent.and_then(|()| connection.send(&probe_frame()?));
@@ -106,6 +126,13 @@ impl Side {
             "cluster_id" => some("cluster"),
             "session_id" => some("session"),
             "producer_id" => some("producer"),
+            "member_id" | "leader" if value.len() > UUID_LENGTH => self
+                .texts
+                .iter()
+                .find_map(|(name, text)| {
+                    (format!("{:?}", text.as_str()) == value).then(|| format!("<{name}>"))
+                })
+                .unwrap_or_else(|| "<a member>".to_owned()),
             "log_append_time_ms" => some("time"),
             "total_bytes" | "usable_bytes" => some("bytes"),
             "timestamp" if value.parse::<i64>().is_ok_and(|time| time > NOW && time < i64::MAX) => {
@@ -132,6 +159,9 @@ fn probe_frame() -> Result<Bytes> {
 
 /// Later than any time that a test writes, but for those it writes on purpose.
 const NOW: i64 = 1_700_100_000_000;
+
+/// Letters of a UUID; the id of a member ends with one.
+const UUID_LENGTH: usize = 36;
 
 const PROBE: i32 = 0x7072_6f62;
 
@@ -178,6 +208,10 @@ pub struct Lab {
     pub differences: Vec<Difference>,
     /// How many answers were compared, by key and version.
     pub compared: BTreeMap<(i16, i16), usize>,
+    /// What Kafka left without an answer, and is not known to.
+    pub unanswered_by_kafka: Vec<String>,
+    /// What Blumfeld left without one, whatever Kafka did.
+    pub unanswered_by_blumfeld: Vec<String>,
 }
 
 impl Lab {
@@ -186,7 +220,14 @@ impl Lab {
         let options = Options::with(properties);
         let kafka = Side::start(Program::Kafka, options.clone())?;
         let blumfeld = Side::start(Program::Blumfeld, options)?;
-        Ok(Self { kafka, blumfeld, differences: Vec::new(), compared: BTreeMap::new() })
+        Ok(Self {
+            kafka,
+            blumfeld,
+            differences: Vec::new(),
+            compared: BTreeMap::new(),
+            unanswered_by_kafka: Vec::new(),
+            unanswered_by_blumfeld: Vec::new(),
+        })
     }
 
     /// Sends a request in each of `versions` to both.
@@ -236,6 +277,39 @@ impl Lab {
         Ok(())
     }
 
+    /// Sends a request to both that is answered later, over a connection of its own.
+    pub fn send_aside<R: Request>(
+        &mut self,
+        name: &str,
+        version: i16,
+        build: impl Fn(&Side) -> R,
+    ) -> Result<()> {
+        for side in [&mut self.kafka, &mut self.blumfeld] {
+            let mut connection = Connection::open(&side.broker.bootstrap())?;
+            connection.set_answer_limit(ANSWER_LIMIT)?;
+            connection.send(&frame(version, 77, &build(side))?)?;
+            side.aside.insert(name.to_owned(), connection);
+        }
+        Ok(())
+    }
+
+    /// Compares the answers to what was sent aside; gives back both, the real Kafka's first.
+    pub fn answer_aside<R: Request>(
+        &mut self,
+        case: &str,
+        name: &str,
+        version: i16,
+    ) -> Result<[Option<R::Response>; 2]> {
+        let mut answers = Vec::new();
+        for side in [&mut self.kafka, &mut self.blumfeld] {
+            let mut connection = side.aside.remove(name).context("nothing was sent aside")?;
+            answers.push(connection.receive()?);
+        }
+        let messages = self.compare(case, R::API_KEY, version, &answers)?;
+        Ok(messages
+            .map(|answer| answer.and_then(|message| message.as_any().downcast_ref::<R::Response>().cloned())))
+    }
+
     /// Sends one request that may have no answer at all; a second one right behind it shows that.
     pub fn unanswered<R: Request>(
         &mut self,
@@ -247,6 +321,14 @@ impl Lab {
         Ok(())
     }
 
+    /// Asks what a real Kafka is known to leave without an answer.
+    pub fn silent_kafka(&mut self, ask: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        self.kafka.patience = SILENCE;
+        let asked = ask(self);
+        self.kafka.patience = ANSWER_LIMIT;
+        asked
+    }
+
     /// Sends a frame to both and compares the answers.
     pub fn raw(
         &mut self,
@@ -255,14 +337,37 @@ impl Lab {
         version: i16,
         build: impl Fn(&Side) -> Result<(Bytes, bool)>,
     ) -> Result<[Option<Box<dyn AnyMessage>>; 2]> {
-        let mut seen = Vec::new();
-        let mut messages = Vec::new();
+        let mut answers = Vec::new();
         for side in [&mut self.kafka, &mut self.blumfeld] {
             let (frame, probe) = build(side).with_context(|| case.to_owned())?;
             let answer = side
                 .exchange(&frame, probe)
                 .with_context(|| format!("{case}: key {key} v{version} to {}", side.broker.kind()))?;
-            let (fields, message) = read_answer(side, key, version, &answer)
+            answers.push(answer);
+        }
+        self.compare(case, key, version, &answers)
+    }
+
+    fn compare(
+        &mut self,
+        case: &str,
+        key: i16,
+        version: i16,
+        answers: &[Answer],
+    ) -> Result<[Option<Box<dyn AnyMessage>>; 2]> {
+        let silences = [
+            (&self.kafka, &mut self.unanswered_by_kafka),
+            (&self.blumfeld, &mut self.unanswered_by_blumfeld),
+        ];
+        for ((side, silent), answer) in silences.into_iter().zip(answers) {
+            if *answer == Answer::Silence && side.patience == ANSWER_LIMIT {
+                silent.push(format!("key {key} v{version} {case:?}"));
+            }
+        }
+        let mut seen = Vec::new();
+        let mut messages = Vec::new();
+        for (side, answer) in [&self.kafka, &self.blumfeld].into_iter().zip(answers) {
+            let (fields, message) = read_answer(side, key, version, answer)
                 .with_context(|| format!("{case}: key {key} v{version} from {}", side.broker.kind()))?;
             seen.push(fields);
             messages.push(message);

@@ -19,8 +19,12 @@ use wire::api::ApiKey;
 use crate::lab::Lab;
 
 /// A broker deletes nothing by age while a test looks at it.
-const SETTINGS: [(&str, &str); 3] =
-    [("log.retention.ms", "-1"), ("group.initial.rebalance.delay.ms", "0"), ("num.partitions", "2")];
+const SETTINGS: [(&str, &str); 4] = [
+    ("log.retention.ms", "-1"),
+    ("group.initial.rebalance.delay.ms", "0"),
+    ("num.partitions", "2"),
+    ("offsets.topic.num.partitions", "3"),
+];
 
 fn judge(lab: &Lab, name: &str) -> Result<BTreeSet<&'static str>> {
     let mut used = BTreeSet::new();
@@ -49,6 +53,9 @@ fn judge(lab: &Lab, name: &str) -> Result<BTreeSet<&'static str>> {
         .collect();
     let count: usize = lab.compared.values().sum();
     println!("{name}: {count} answers compared, {} accepted differences", lab.differences.len() - open.len());
+    for (kind, silent) in [("Kafka", &lab.unanswered_by_kafka), ("Blumfeld", &lab.unanswered_by_blumfeld)] {
+        ensure!(silent.is_empty(), "{name}: {kind} does not answer: {}", silent.join("; "));
+    }
     ensure!(open.is_empty(), "{name}: {} fields differ\n{}", open.len(), text.join("\n"));
     Ok(used)
 }
@@ -65,6 +72,9 @@ fn the_same_answers_to_every_request_in_every_version() -> Result<()> {
     cases::topics::run(&mut lab)?;
     cases::configs::run(&mut lab)?;
     cases::administration::run(&mut lab)?;
+    cases::groups::run(&mut lab)?;
+    cases::group_refusals::run(&mut lab)?;
+    cases::static_members::run(&mut lab)?;
     cases::frames::run(&mut lab)?;
     let used = judge(&lab, "all requests")?;
     for entry in accepted::ACCEPTED {

@@ -22,7 +22,7 @@ pub enum Node {
 }
 
 /// The fields that name an element of a list.
-const NAMES: [&str; 15] = [
+const NAMES: [&str; 19] = [
     "name",
     "topic",
     "topic_name",
@@ -38,6 +38,10 @@ const NAMES: [&str; 15] = [
     "log_dir",
     "batch_index",
     "config_name",
+    "group_id",
+    "member_id",
+    "group_instance_id",
+    "key",
 ];
 
 impl Node {

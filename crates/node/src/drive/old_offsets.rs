@@ -18,24 +18,26 @@ pub(crate) fn commit(
     done: impl FnOnce(Vec<ErrorCode>) + Send + 'static,
 ) {
     let mut requests = Vec::new();
+    // As many for each partition of a group.
+    let mut creations = 0;
     for (partition, offset) in offsets {
-        let Some(paths) = consumer_offset::paths(group_id, partition) else {
+        let Some(path) = consumer_offset::path(group_id, partition) else {
             return done(vec![ErrorCode::InvalidGroupId; offsets.len()]);
         };
         // What is there already stays; only the last one has a value, which is then replaced.
-        let create = |path: &String| Request::create(path, Value::NULL, CreateMode::Persistent);
-        requests.extend(paths.iter().map(create));
-        let [.., path] = paths;
+        let before = requests.len();
+        requests.extend(
+            consumer_offset::with_parents(&path)
+                .map(|path| Request::create(path, Value::NULL, CreateMode::Persistent)),
+        );
+        creations = requests.len() - before;
         requests.push(Request::set(path, consumer_offset::encode(*offset), None));
     }
-    pipeline(broker.store(), requests, |answers| {
-        let sets = answers.into_iter().skip(PARENTS_AND_ITSELF).step_by(PARENTS_AND_ITSELF + 1);
+    pipeline(broker.store(), requests, move |answers| {
+        let sets = answers.into_iter().skip(creations).step_by(creations + 1);
         done(sets.map(|answer| answer.err().as_ref().map_or(ErrorCode::None, code)).collect());
     });
 }
-
-/// How many znodes are made before one is written.
-const PARENTS_AND_ITSELF: usize = 4;
 
 /// Reads the offsets of a group; `done` gets one for each partition, or none, in their order.
 pub(crate) fn fetch(
@@ -46,7 +48,7 @@ pub(crate) fn fetch(
 ) {
     let mut requests = Vec::with_capacity(partitions.len());
     for partition in partitions {
-        let Some([.., path]) = consumer_offset::paths(group_id, partition) else {
+        let Some(path) = consumer_offset::path(group_id, partition) else {
             return done(vec![Ok(None); partitions.len()]);
         };
         requests.push(Request::get(path));

@@ -4,13 +4,16 @@ use std::fs::File;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
+use wire::batch::{BatchBuilder, BatchHeader, Compression};
 use wire::error_code::ErrorCode;
 use wire::messages::{ListGroupsRequest, UpdateMetadataResponse};
-use wire::types::TopicId;
+use wire::types::{LeaderEpoch, Millis, Offset, TopicId};
 
+use crate::cases_tools::forged_body;
 use crate::control_tools::{Order, order, update_metadata};
 use crate::controller::until;
-use crate::group_tools::{NO_DELAY, code};
+use crate::group_tools::{NO_DELAY, code, coordinator};
 use crate::harness::{Node, answer, frame};
 use crate::troubled_disk::{Trouble, TroubledDisk};
 
@@ -83,6 +86,40 @@ fn while_groups_are_loaded_members_neither_give_up_nor_look_elsewhere() {
     assert_eq!(code(listed.error_code), ErrorCode::CoordinatorLoadInProgress);
     loads.let_go();
     assert_eq!(node.committed("g"), Ok(5));
+}
+
+/// What compaction leaves of a batch of a transaction, or of its marker, that was the last of its producer.
+fn emptied(offset: i64, is_control: bool) -> Bytes {
+    let mut builder = BatchBuilder::new(Compression::None).producer(7, 0, 0).control(is_control);
+    builder.append(Millis(1_000), None, None);
+    let change = |header: &mut BatchHeader| {
+        header.base_offset = Offset(offset);
+        header.partition_leader_epoch = LeaderEpoch(0);
+        header.records_count = 0;
+    };
+    forged_body(&builder.build().unwrap(), change, &[])
+}
+
+/// KAFKA-7467, KAFKA-9065.
+#[test]
+fn emptied_batches_and_a_gap_before_the_log_end_do_not_hold_a_load_up() {
+    let node = coordinator(&[]);
+    assert_eq!(node.commit("g", 5), ErrorCode::None);
+    let settings = [NO_DELAY, ("offsets.load.buffer.size", "1")];
+    let node = node.restart_killed(&settings, |logs| {
+        let log = logs.join(format!("{OFFSETS}-3"));
+        let first = log.join("00000000000000000000.log");
+        let rest = [emptied(1, true), emptied(9, false), emptied(20, true)].concat();
+        let all = [std::fs::read(&first).unwrap(), rest].concat();
+        std::fs::write(&first, all).unwrap();
+        // The last segment, where the log goes on.
+        std::fs::write(log.join("00000000000000000050.log"), []).unwrap();
+    });
+    assert_eq!(node.committed("g"), Ok(5));
+    assert_eq!(node.commit("g", 6), ErrorCode::None);
+    let last = node.logs().join(format!("{OFFSETS}-3/00000000000000000050.log"));
+    assert_ne!(last.metadata().unwrap().len(), 0, "there is no gap");
+    assert_eq!(node.restart(&settings).committed("g"), Ok(6));
 }
 
 #[test]

@@ -82,20 +82,24 @@ fn every_version_commits_and_fetches() {
 #[test]
 fn the_offsets_of_version_0_lie_in_the_metadata_store_and_are_replaced_there() {
     let node = coordinator(&[]);
-    for offset in [7, 8] {
-        assert_eq!(node.commit_as(0, &commit_request("g", "t", 1, offset)), ErrorCode::None);
+    // A slash leads a level down, as in Kafka.
+    for group in ["g", "a/b"] {
+        for offset in [7, 8] {
+            assert_eq!(node.commit_as(0, &commit_request(group, "t", 1, offset)), ErrorCode::None);
+        }
+        let response = node.fetch_offsets(0, group, Some(&[("t", &[1]), ("unknown", &[0])]));
+        let told: Vec<_> = response
+            .topics
+            .iter()
+            .map(|it| (it.partitions[0].committed_offset, code(it.partitions[0].error_code)))
+            .collect();
+        assert_eq!(told, [(8, ErrorCode::None), (-1, ErrorCode::UnknownTopicOrPartition)], "{group}");
+        assert_eq!(node.committed(group), Ok(-1), "later versions have offsets of their own");
     }
-    let response = node.fetch_offsets(0, "g", Some(&[("t", &[1]), ("unknown", &[0])]));
-    let told: Vec<_> = response
-        .topics
-        .iter()
-        .map(|it| (it.partitions[0].committed_offset, code(it.partitions[0].error_code)))
-        .collect();
-    assert_eq!(told, [(8, ErrorCode::None), (-1, ErrorCode::UnknownTopicOrPartition)]);
-    assert_eq!(node.committed("g"), Ok(-1), "later versions have offsets of their own");
     let mut long = commit_request("g", "t", 1, 9);
     long.topics[0].partitions[0].committed_metadata = Some(Str::from("x".repeat(4_097)));
     assert_eq!(node.commit_as(0, &long), ErrorCode::OffsetMetadataTooLarge);
+    assert_eq!(node.commit_as(0, &commit_request("..", "t", 1, 9)), ErrorCode::InvalidGroupId);
 }
 
 #[test]

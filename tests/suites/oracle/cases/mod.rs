@@ -6,10 +6,13 @@ pub mod configs;
 pub mod fetch;
 pub mod forbidden;
 pub mod frames;
+pub mod group_refusals;
+pub mod groups;
 pub mod metadata;
 pub mod offsets;
 pub mod produce;
 pub mod producers;
+pub mod static_members;
 pub mod topics;
 
 use std::ops::RangeInclusive;
@@ -38,5 +41,7 @@ pub fn setup(lab: &mut Lab) -> Result<()> {
     lab.create_topic("keyed", 1, &[("cleanup.policy", "compact")])?;
     lab.create_topic("odd", 2, &[])?;
     lab.create_topic("odd-zipped", 1, &[("compression.type", "gzip")])?;
+    lab.create_topic("life", 3, &[])?;
+    lab.create_topic("other", 1, &[])?;
     lab.create_topic("empty", 2, &[])
 }

@@ -163,8 +163,7 @@ fn refused_batches(lab: &mut Lab) -> Result<()> {
             produce(topic, 0, 1, Some(changed(|d| d.base_timestamp = -5)))
         })?;
     }
-    // A real Kafka fails on it and never answers.
-    lab.once("null records", 9, |_| produce("one", 0, 1, None))?;
+    lab.silent_kafka(|lab| lab.once("null records", 9, |_| produce("one", 0, 1, None)).map(drop))?;
     lab.ask("empty records", all::<ProduceRequest>(), |_, _| produce("one", 0, 1, Some(Bytes::new())))?;
     lab.ask("larger than the topic takes", all::<ProduceRequest>(), |_, _| {
         produce("small", 0, 1, Some(batch(&[&[1; 400]])))
