@@ -41,7 +41,6 @@ impl Group {
             self.known_member(now, request, join, out);
         }
         self.maybe_complete_join(now, out);
-        self.end_if_unused(now, out);
     }
 
     /// Whether the group may grow by this caller, or has it already (KIP-389).

@@ -35,7 +35,6 @@ impl Group {
             // KAFKA-7909: nobody waits for it any more.
             self.take(member_id);
             self.maybe_complete_join(now, out);
-            self.end_if_unused(now, out);
             return Ok(());
         }
         let id = if member_id.is_empty() {

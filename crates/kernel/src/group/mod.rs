@@ -167,7 +167,6 @@ impl Group {
             Timer::PendingMember(member_id) => {
                 self.pending_members.remove(&member_id);
                 self.maybe_complete_join(now, out);
-                self.end_if_unused(now, out);
             }
         }
     }

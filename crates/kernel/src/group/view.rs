@@ -92,6 +92,13 @@ impl Group {
         self.pending_members.len()
     }
 
+    /// Whether nothing has come of the group, or nothing is left: it has no members, nobody is about to join, and no offset
+    /// is committed, being committed or part of an open transaction. The next expiry of offsets ends it (KIP-211).
+    #[must_use]
+    pub fn holds_nothing(&self) -> bool {
+        self.state == State::Empty && self.offsets.is_empty() && self.pending_members.is_empty()
+    }
+
     /// The settings.
     #[must_use]
     pub fn settings(&self) -> &Settings {

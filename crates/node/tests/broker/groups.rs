@@ -15,13 +15,17 @@ use crate::group_tools::{JOIN, NO_DELAY, code, coordinator, join_request, joined
 use crate::harness::{Node, frame};
 
 /// The group's state as DescribeGroups tells it, and its members.
-fn described(node: &Node, group: &str) -> wire::messages::describe_groups_response::DescribedGroup {
+pub(crate) fn described(
+    node: &Node,
+    group: &str,
+) -> wire::messages::describe_groups_response::DescribedGroup {
     let request =
         DescribeGroupsRequest { groups: vec![Str::from(group)], ..DescribeGroupsRequest::default() };
     node.call(5, &request).groups[0].clone()
 }
 
-fn listed(node: &Node, states: &[&str], types: &[&str]) -> Vec<(String, String)> {
+/// The groups in these states and of these types, each with its state; none stand for all.
+pub(crate) fn listed(node: &Node, states: &[&str], types: &[&str]) -> Vec<(String, String)> {
     let filter = |names: &[&str]| names.iter().map(|name| Str::from(*name)).collect();
     let request = ListGroupsRequest { states_filter: filter(states), types_filter: filter(types) };
     let response = node.call(5, &request);
@@ -29,7 +33,8 @@ fn listed(node: &Node, states: &[&str], types: &[&str]) -> Vec<(String, String)>
     response.groups.iter().map(|it| (it.group_id.to_string(), it.group_state.to_string())).collect()
 }
 
-fn delete(node: &Node, groups: &[&str]) -> Vec<ErrorCode> {
+/// Deletes groups.
+pub(crate) fn delete(node: &Node, groups: &[&str]) -> Vec<ErrorCode> {
     let request = DeleteGroupsRequest { groups_names: groups.iter().map(|it| Str::from(*it)).collect() };
     node.call(2, &request).results.iter().map(|it| code(it.error_code)).collect()
 }

@@ -29,7 +29,7 @@ fn counted(node: &Node, name: &str) -> f64 {
 }
 
 /// Groups in each state, in the order of a group's life, then all of them, then their offsets.
-fn groups(node: &Node) -> [f64; 7] {
+pub(crate) fn groups(node: &Node) -> [f64; 7] {
     let names = [
         "groupsempty",
         "groupspreparingrebalance",

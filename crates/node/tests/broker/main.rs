@@ -34,6 +34,7 @@ mod groups_metrics;
 mod groups_offsets;
 mod groups_partitions;
 mod groups_topic;
+mod groups_unused;
 mod groups_writing;
 mod harness;
 mod held_jobs;

@@ -58,7 +58,8 @@ impl Group {
         answer(request, Answer::Delete(error), out);
     }
 
-    /// Partitions are gone, and with them what was committed for them.
+    /// Partitions are gone, and with them what was committed for them. As with every expiry, a group that holds nothing
+    /// ends, even if it held nothing before.
     pub(in crate::group) fn partitions_deleted(
         &mut self,
         now: Now,
@@ -66,9 +67,7 @@ impl Group {
         out: &mut Vec<Command>,
     ) {
         let removed = self.remove_offsets(partitions, ErrorCode::UnknownTopicOrPartition);
-        if !removed.is_empty() {
-            self.entomb_and_maybe_die(now, removed, out);
-        }
+        self.entomb_and_maybe_die(now, removed, out);
     }
 
     /// Removes offsets in whatever state they are; a commit under way is answered with `code` for them. Returns those

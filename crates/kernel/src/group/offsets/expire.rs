@@ -51,14 +51,6 @@ impl Group {
         }
     }
 
-    /// Ends a group that nothing has come of: no generation, no offset, nobody about to join, nothing being written. Such
-    /// groups are made by whoever names one, and must not pile up until offsets expire.
-    pub(in crate::group) fn end_if_unused(&mut self, now: Now, out: &mut Vec<Command>) {
-        if self.generation == 0 && self.members.is_empty() && self.in_flight.is_empty() {
-            self.entomb_and_maybe_die(now, Vec::new(), out);
-        }
-    }
-
     /// Writes tombstones for offsets that were removed. A group without members, without any offset and with nobody
     /// about to join ends with them (KAFKA-19163).
     pub(in crate::group) fn entomb_and_maybe_die(
@@ -67,7 +59,7 @@ impl Group {
         mut removed: Vec<TopicPartition>,
         out: &mut Vec<Command>,
     ) {
-        let ends = self.state == State::Empty && self.offsets.is_empty() && self.pending_members.is_empty();
+        let ends = self.holds_nothing();
         if ends {
             removed.extend(std::mem::take(&mut self.offsets.uncertain));
         }

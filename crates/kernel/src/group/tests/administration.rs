@@ -166,6 +166,18 @@ fn what_was_committed_for_deleted_partitions_goes_in_every_state() {
 }
 
 #[test]
+fn a_group_that_holds_nothing_ends_when_anything_is_deleted() {
+    for (offset, ends) in [(None, true), (Some(5), false)] {
+        let mut bench = bench();
+        if let Some(offset) = offset {
+            bench.commit_one("", None, -1, offset);
+        }
+        bench.step(Event::PartitionsDeleted(Arc::new([tp("x", 0)].into())));
+        assert_eq!((bench.is_forgotten, tombstones(&bench)), (ends, 0));
+    }
+}
+
+#[test]
 fn an_offset_that_is_deleted_while_it_is_committed_does_not_come_back_with_a_load() {
     for deletes_group in [true, false] {
         let mut bench = bench();

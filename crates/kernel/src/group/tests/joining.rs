@@ -28,7 +28,11 @@ fn a_first_member_without_protocol_type_or_protocols_is_inconsistent() {
         let mut bench = Bench::new();
         let request = bench.join(join);
         assert_eq!((code(&bench, request), bench.joined(request).member_id.as_str()), (23, ""));
-        assert!(bench.is_forgotten, "the group that was made for it is gone again");
+        assert_eq!(
+            (bench.group.state, bench.is_forgotten),
+            (State::Empty, false),
+            "it stays until offsets expire"
+        );
     }
 }
 
@@ -60,30 +64,53 @@ fn an_id_that_was_given_out_and_not_used_is_forgotten_after_its_session() {
     let mut bench = Bench::new();
     bench.join(JoinRequest { requires_known_member_id: true, ..joining("a") });
     bench.wait(i64::from(SESSION_MS) - 1);
-    assert!(!bench.is_forgotten);
+    assert_eq!(bench.group.given_out_ids(), 1);
     bench.wait(1);
-    // Whoever comes with it then is told so for a group that does not exist.
-    assert!(bench.is_forgotten);
+    assert_eq!(bench.group.given_out_ids(), 0);
+    let request = bench.join(rejoining("a"));
+    assert_eq!(code(&bench, request), 25);
+}
+
+// KAFKA-19163
+#[test]
+fn a_group_that_nothing_has_come_of_ends_when_offsets_expire_next_and_nobody_is_about_to_join() {
+    let mut bench = Bench::new();
+    for id in ["a", "b"] {
+        bench.join(JoinRequest { requires_known_member_id: true, ..joining(id) });
+    }
+    assert_eq!(bench.leave("a", None), 0);
+    bench.step(Event::ExpireOffsets);
+    assert!(!bench.is_forgotten && !bench.group.holds_nothing(), "b may come back");
+    assert_eq!(bench.leave("b", None), 0);
+    assert_eq!((bench.group.state, bench.is_forgotten), (State::Empty, false));
+    assert!(bench.group.holds_nothing());
+    bench.step(Event::ExpireOffsets);
+    assert!(bench.is_forgotten && bench.log.is_empty(), "it has never been stored");
 }
 
 #[test]
-fn a_group_that_nothing_has_come_of_ends_with_the_last_id_that_was_given_out() {
-    let give_out = |bench: &mut Bench, id: &str| {
-        bench.join(JoinRequest { requires_known_member_id: true, ..joining(id) });
-    };
+fn an_offset_keeps_a_group_that_nothing_else_has_come_of() {
     let mut bench = Bench::new();
-    give_out(&mut bench, "a");
-    give_out(&mut bench, "b");
-    assert_eq!(bench.leave("a", None), 0);
-    assert!(!bench.is_forgotten);
-    assert_eq!(bench.leave("b", None), 0);
-    assert!(bench.is_forgotten && bench.log.is_empty());
-    // Offsets keep it.
+    bench.holds_appends = true;
+    bench.commit(commit_of("", -1, &[("t", 0, 5)]));
+    for _ in 0..2 {
+        // First the offset is being committed, then it is.
+        assert!(!bench.group.holds_nothing());
+        bench.step(Event::ExpireOffsets);
+        assert!(!bench.is_forgotten);
+        if !bench.held.is_empty() {
+            bench.end_append(ErrorCode::None);
+        }
+    }
+}
+
+#[test]
+fn a_commit_that_fails_leaves_a_group_that_holds_nothing() {
     let mut bench = Bench::new();
-    bench.commit_one("", None, -1, 5);
-    give_out(&mut bench, "a");
-    assert_eq!(bench.leave("a", None), 0);
-    assert!(!bench.is_forgotten);
+    bench.holds_appends = true;
+    bench.commit(commit_of("", -1, &[("t", 0, 5)]));
+    bench.end_append(ErrorCode::NotEnoughReplicas);
+    assert!(bench.group.holds_nothing() && !bench.is_forgotten);
 }
 
 // KAFKA-7909

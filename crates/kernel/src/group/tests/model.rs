@@ -96,8 +96,12 @@ impl World {
     }
 
     fn act(&mut self, act: Act) {
-        let generation = self.bench.group.generation;
-        if matches!(act, Act::PartitionsDeleted | Act::DeleteOffsets | Act::Delete) {
+        let (generation, told) = (self.bench.group.generation, format!("{act:?}"));
+        let (deletes, looks_for_the_end) = (
+            matches!(act, Act::PartitionsDeleted | Act::DeleteOffsets | Act::Delete),
+            matches!(act, Act::PartitionsDeleted | Act::DeleteOffsets | Act::Expire),
+        );
+        if deletes {
             self.is_exact &= self.bench.group.open_transactions().next().is_none();
         }
         match act {
@@ -149,6 +153,9 @@ impl World {
                 self.bench.step(Event::Delete(request));
             }
         }
+        let (holds_nothing, is_forgotten) = (self.bench.group.holds_nothing(), self.bench.is_forgotten);
+        assert!(!is_forgotten || deletes || looks_for_the_end, "ended by {told}: {:?}", self.bench.group);
+        assert!(!looks_for_the_end || !holds_nothing, "holds nothing after {told}: {:?}", self.bench.group);
         self.judge();
     }
 

@@ -11,6 +11,7 @@ mod obey;
 mod offsets_topic;
 mod registry;
 mod slot;
+mod unused;
 mod writers;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,6 +36,7 @@ use self::load::Loads;
 use self::offsets_topic::OffsetsTopic;
 use self::registry::{Groups, Registry};
 use self::slot::Slot;
+use self::unused::Unused;
 use self::writers::Writers;
 use crate::broker::{Broker, BrokerState};
 use crate::config::KafkaConfig;
@@ -49,6 +51,7 @@ pub(crate) struct GroupCoordinator {
     loads: Loads,
     writers: Writers,
     given_out: GivenOut,
+    unused: Unused,
     requests: AtomicU64,
     meters: Meters,
 }
@@ -79,6 +82,7 @@ impl GroupCoordinator {
             loads: Loads::default(),
             writers: Writers::default(),
             given_out: GivenOut::default(),
+            unused: Unused::default(),
             requests: AtomicU64::new(0),
             meters: Meters::new(now.mono_ms),
         }
@@ -97,6 +101,7 @@ impl GroupCoordinator {
     /// Forgets the groups, and those who wait for them.
     pub(crate) fn let_go(&self) {
         self.registry.let_go();
+        self.unused.let_go();
     }
 
     /// Lets each group be looked at, one after the other; it is locked meanwhile.
@@ -339,9 +344,13 @@ mod tests {
     use super::*;
 
     pub(super) fn slot(is_dead: bool) -> Arc<Slot> {
+        named("g", is_dead)
+    }
+
+    pub(super) fn named(group_id: &str, is_dead: bool) -> Arc<Slot> {
         let (config, _) = KafkaConfig::without_file(&[]).unwrap();
         let now = Now { mono_ms: 0, wall_ms: 0 };
-        let mut group = Group::new(&Str::from("g"), Arc::new(settings(&config)), now);
+        let mut group = Group::new(&Str::from(group_id), Arc::new(settings(&config)), now);
         if is_dead {
             group.step(now, Event::Unload, &mut Vec::new());
         }

@@ -13,6 +13,7 @@ use kernel::group::{Answer, Command, Event, Group, RequestId};
 use wire::Str;
 use wire::types::{LeaderEpoch, Now};
 
+use super::unused::Unused;
 use super::{obey, writers};
 use crate::broker::Broker;
 use crate::partition::Partition;
@@ -45,6 +46,8 @@ struct State {
     is_obeying: bool,
     /// When it is woken, in milliseconds on the monotonic clock, and the number of that timer.
     timer: Option<(i64, u64)>,
+    /// Its number among the groups that hold nothing, if it is one.
+    unused: Option<u64>,
 }
 
 /// The next thing to do.
@@ -66,6 +69,7 @@ impl Slot {
                 wanted: VecDeque::new(),
                 is_obeying: false,
                 timer: None,
+                unused: None,
             }),
         })
     }
@@ -117,7 +121,11 @@ impl Slot {
 
     /// The group was loaded and wants this done first.
     pub(super) fn begin(self: &Arc<Self>, broker: &Arc<Broker>, commands: Vec<Command>) {
-        self.change(broker, |_, _, wanted| wanted.extend(commands));
+        let changed = {
+            let mut state = self.lock();
+            Changed { todo: state.sort(commands), timer: state.set_timer(broker), too_many: Vec::new() }
+        };
+        self.follow(broker, changed, obey::obey);
     }
 
     /// The next thing to do; none, and nobody is doing anything any more.
@@ -145,31 +153,39 @@ impl Slot {
         broker: &Arc<Broker>,
         change: impl FnOnce(&mut State, Now, &mut Vec<Command>),
     ) {
-        let (todo, timer) = self.lock().change(broker, change);
-        self.arm(broker, timer);
-        match todo {
-            Todo::Now(answers) => obey::answer(broker, self, answers),
-            Todo::InTurn => obey::obey(broker, self),
-            Todo::Nothing => {}
-        }
+        let changed = self.lock().change(broker, self, change);
+        self.follow(broker, changed, obey::obey);
     }
 
     /// Time has come for the timer of this number, unless another has taken its place.
     fn due(self: &Arc<Self>, broker: &Arc<Broker>, number: u64) {
-        let (todo, timer) = {
+        let changed = {
             let mut state = self.lock();
             if state.timer.is_none_or(|(_, current)| current != number) {
                 return;
             }
             state.timer = None;
-            state.change(broker, |state, now, wanted| state.group.step(now, Event::Tick, wanted))
+            state.change(broker, self, |state, now, wanted| state.group.step(now, Event::Tick, wanted))
         };
+        // The thread that keeps the time must not wait for a disk.
+        self.follow(broker, changed, writers::hand_over);
+    }
+
+    /// Does what a change wants done, with no lock held; what is wanted in turn `in_turn` sees to. If this group has become
+    /// one too many of those that hold nothing, offsets expire a little earlier for the oldest of them, which ends it.
+    fn follow(self: &Arc<Self>, broker: &Arc<Broker>, changed: Changed, in_turn: InTurn) {
+        let Changed { todo, timer, too_many } = changed;
         self.arm(broker, timer);
         match todo {
             Todo::Now(answers) => obey::answer(broker, self, answers),
-            // The thread that keeps the time must not wait for a disk.
-            Todo::InTurn => writers::hand_over(broker, self),
+            Todo::InTurn => in_turn(broker, self),
             Todo::Nothing => {}
+        }
+        for slot in too_many {
+            let expire =
+                |state: &mut State, now, wanted: &mut _| state.group.step(now, Event::ExpireOffsets, wanted);
+            let changed = slot.lock().change(broker, &slot, expire);
+            slot.follow(broker, changed, in_turn);
         }
     }
 
@@ -189,6 +205,17 @@ impl Slot {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Does what a group wants, or sees to it that somebody does.
+type InTurn = fn(&Arc<Broker>, &Arc<Slot>);
+
+/// What comes of a change.
+struct Changed {
+    todo: Todo,
+    timer: TimerChange,
+    /// Groups that hold nothing, and are to end for that.
+    too_many: Vec<Arc<Slot>>,
 }
 
 /// What whoever has changed a group is to do, with no lock held.
@@ -213,12 +240,32 @@ impl State {
     fn change(
         &mut self,
         broker: &Broker,
+        slot: &Arc<Slot>,
         change: impl FnOnce(&mut Self, Now, &mut Vec<Command>),
-    ) -> (Todo, TimerChange) {
+    ) -> Changed {
         let (mut wanted, given_out) = (Vec::new(), self.group.given_out_ids());
         change(self, broker.now(), &mut wanted);
-        broker.groups().given_out.changed(given_out, self.group.given_out_ids());
-        (self.sort(wanted), self.set_timer(broker))
+        let groups = broker.groups();
+        groups.given_out.changed(given_out, self.group.given_out_ids());
+        let too_many = self.count_if_unused(&groups.unused, slot);
+        Changed { todo: self.sort(wanted), timer: self.set_timer(broker), too_many }
+    }
+
+    /// Returns the groups that are too many by this one.
+    fn count_if_unused(&mut self, unused: &Unused, slot: &Arc<Slot>) -> Vec<Arc<Slot>> {
+        match (self.unused, self.group.holds_nothing()) {
+            (None, true) => {
+                let (number, too_many) = unused.add(slot);
+                self.unused = Some(number);
+                return too_many;
+            }
+            (Some(number), false) => {
+                unused.remove(number);
+                self.unused = None;
+            }
+            _ => {}
+        }
+        Vec::new()
     }
 
     fn next(&mut self) -> Option<Next> {
