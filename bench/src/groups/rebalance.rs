@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail, ensure};
-use bytes::Bytes;
+use bytes::{BufMut, Bytes, BytesMut};
 use interop::broker::Broker;
 use interop::raw::Connection;
 use kafka_protocol::messages::join_group_request::JoinGroupRequestProtocol;
@@ -26,8 +26,10 @@ const SYNC_VERSION: i16 = 2;
 const HEARTBEAT_VERSION: i16 = 2;
 const REBALANCE_IN_PROGRESS: i16 = 27;
 const SESSION_MS: i32 = 60_000;
-/// As large as what a consumer of a few topics sends.
-const METADATA: [u8; 64] = [7; 64];
+/// So long that a subscription is as large as that of a consumer of a few topics.
+const TOPIC: &str = "a-topic-with-a-name-as-long-as-those-of-several-ones";
+/// As large as the part of a consumer of a few topics; nobody but members looks into it.
+const ASSIGNMENT: [u8; 64] = [7; 64];
 
 const ROW: Row =
     Row { name: "rebalance of a group of 100 members", unit: "ms", goal: Goal::RatioAtMost(0.5) };
@@ -108,7 +110,7 @@ fn until_begun(group: &str, generation: i32, member: &mut Member) -> Result<()> 
 fn join(group: &str, id: &StrBytes) -> JoinGroupRequest {
     let protocol = JoinGroupRequestProtocol::default()
         .with_name(StrBytes::from_static_str("range"))
-        .with_metadata(Bytes::from_static(&METADATA));
+        .with_metadata(subscription());
     JoinGroupRequest::default()
         .with_group_id(group_id(group))
         .with_session_timeout_ms(SESSION_MS)
@@ -118,11 +120,24 @@ fn join(group: &str, id: &StrBytes) -> JoinGroupRequest {
         .with_protocols(vec![protocol])
 }
 
+/// A subscription of version 0. A coordinator looks into those of groups of the type `consumer`, and a real Kafka never
+/// answers anybody in a group with one that says that it is longer than it is.
+fn subscription() -> Bytes {
+    let mut bytes = BytesMut::new();
+    bytes.put_i16(0);
+    bytes.put_i32(1);
+    bytes.put_u16(TOPIC.len() as u16);
+    bytes.put_slice(TOPIC.as_bytes());
+    // No data of the user's.
+    bytes.put_i32(-1);
+    bytes.freeze()
+}
+
 fn sync(group: &str, generation: i32, id: &StrBytes, assigned: Vec<StrBytes>) -> SyncGroupRequest {
     let part = |id| {
         SyncGroupRequestAssignment::default()
             .with_member_id(id)
-            .with_assignment(Bytes::from_static(&METADATA))
+            .with_assignment(Bytes::from_static(&ASSIGNMENT))
     };
     SyncGroupRequest::default()
         .with_group_id(group_id(group))
