@@ -8,6 +8,8 @@ use crate::epochs::EpochEnd;
 /// The offsets of one log at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LogOffsets {
+    /// Where the first segment begins: below the log start there may be records that were deleted.
+    pub first_segment: Offset,
     /// The first offset that may be read (inclusive).
     pub log_start: Offset,
     /// The end of what is known to be replicated (exclusive).

@@ -6,6 +6,7 @@ use wire::types::{Offset, TopicPartition};
 use super::event::{Command, Failure, FetchReply, Note, PartitionReply, RequestId};
 use super::partition::{Lookup, State, Told, Work};
 use super::session::Received;
+use super::truncation::TruncationCause;
 use super::{Question, Step};
 use crate::planted::Fault;
 
@@ -68,11 +69,15 @@ impl Step<'_> {
         let Some(partition) = self.fetcher.partitions.get(name) else { return };
         let Some(offsets) = self.logs.offsets(name) else { return self.fail(name, Failure::Storage) };
         let (fetch_offset, log_end) = (partition.fetch_offset, offsets.log_end);
+        let is_of_leader = partition.last_fetched_epoch == Some(partition.leader_epoch);
         if fetch_offset != log_end {
             return self.fail(name, Failure::UnexpectedLogEnd { fetch_offset, log_end });
         }
         let told = Told::of(reply);
         if reply.records_bytes > 0 {
+            if told.log_start == log_end && offsets.first_segment < log_end && !is_of_leader {
+                return self.start_anew(name, told);
+            }
             if let Some(work) = self.begin_work(name, Work::Append { told, room_made: false }) {
                 self.out.push(Command::Append(work));
             }
@@ -90,6 +95,16 @@ impl Step<'_> {
             }
         }
         self.take_offsets(name, told);
+    }
+
+    /// Empties a log that ends where the leader's starts. Below, the leader may have forgotten where epochs ended, and could
+    /// not tell that the logs differ; if that stayed, it would be there again after a crash that lost the log start.
+    fn start_anew(&mut self, name: &TopicPartition, told: Told) {
+        let start = told.log_start;
+        if let Some(work) = self.begin_work(name, Work::StartAnew { told }) {
+            let cause = TruncationCause::BelowLeaderStart { leader_start: start };
+            self.out.push(Command::TruncateFullyAndStartAt(work, start, cause));
+        }
     }
 
     /// Follows the leader's high watermark, then its log start.

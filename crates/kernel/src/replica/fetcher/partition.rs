@@ -44,6 +44,8 @@ pub(super) enum Work {
     Append { told: Told, room_made: bool },
     /// It is cut to the base of the first batch, which is appended then.
     MakeRoom { told: Told },
+    /// It is emptied, since all of it lies below the leader's log start; records are appended then.
+    StartAnew { told: Told },
 }
 
 /// The leader's offsets that came with records.

@@ -27,7 +27,7 @@ pub enum TruncationCause {
         /// The leader's log end.
         leader_end: Offset,
     },
-    /// The fetch offset was out of range, and the leader's log starts above the end of this one.
+    /// The leader's log starts at the end of this one or above.
     BelowLeaderStart {
         /// The leader's log start.
         leader_start: Offset,

@@ -33,14 +33,26 @@ impl Step<'_> {
             }
             Some(Work::Resolve { lag }) => self.resume(name, log_end, latest_epoch, lag),
             Some(Work::MakeRoom { told }) => {
-                if let Some(partition) = self.fetcher.partitions.get_mut(name) {
-                    partition.moved(log_end, latest_epoch);
-                }
-                if let Some(work) = self.begin_work(name, Work::Append { told, room_made: true }) {
-                    self.out.push(Command::Append(work));
-                }
+                self.append_after_cut(name, (log_end, latest_epoch), Work::Append { told, room_made: true });
+            }
+            Some(Work::StartAnew { told }) => {
+                self.append_after_cut(name, (log_end, latest_epoch), Work::Append { told, room_made: false });
             }
             Some(Work::Append { .. }) | None => {}
+        }
+    }
+
+    fn append_after_cut(
+        &mut self,
+        name: &TopicPartition,
+        (log_end, latest_epoch): (Offset, Option<LeaderEpoch>),
+        append: Work,
+    ) {
+        if let Some(partition) = self.fetcher.partitions.get_mut(name) {
+            partition.moved(log_end, latest_epoch);
+        }
+        if let Some(work) = self.begin_work(name, append) {
+            self.out.push(Command::Append(work));
         }
     }
 
@@ -84,9 +96,9 @@ impl Step<'_> {
     }
 
     /// The leader's first batch begins below the log end and reaches it. A log without records may begin inside that
-    /// batch, and then begins with it (KAFKA-6975). Any other log may end inside it if the leader's log starts there: the
-    /// leader no longer knows where the epoch of that batch began, and could not tell that the logs part below. What is
-    /// cut then is no longer part of the leader's log.
+    /// batch, and then begins with it (KAFKA-6975). So may any other log that ends inside it if the leader's log starts
+    /// there: the leader no longer knows where the epoch of that batch began, and could not tell that the logs part below.
+    /// What is gone then is no longer part of the leader's log.
     fn make_room(&mut self, name: &TopicPartition, told: Told, first: Offset, last: Offset) -> bool {
         let Some(offsets) = self.logs.offsets(name) else { return false };
         let empty = offsets.log_start == offsets.log_end;
@@ -95,11 +107,12 @@ impl Step<'_> {
             return false;
         }
         let Some(work) = self.begin_work(name, Work::MakeRoom { told }) else { return false };
-        self.out.push(if empty {
-            Command::TruncateFullyAndStartAt(work, first, TruncationCause::StartsInsideBatch { first })
+        let cause = if empty {
+            TruncationCause::StartsInsideBatch { first }
         } else {
-            Command::TruncateTo(work, first, TruncationCause::EndsInsideBatch { first })
-        });
+            TruncationCause::EndsInsideBatch { first }
+        };
+        self.out.push(Command::TruncateFullyAndStartAt(work, first, cause));
         true
     }
 

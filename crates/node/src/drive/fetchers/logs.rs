@@ -24,6 +24,7 @@ impl LogView for Logs<'_> {
         let log = self.0.get(partition)?.log();
         let positions = log.positions();
         log.health().is_online().then_some(LogOffsets {
+            first_segment: log.first_segment_base(),
             log_start: positions.log_start,
             high_watermark: positions.high_watermark,
             log_end: positions.log_end,

@@ -37,8 +37,22 @@ pub(super) fn read(dir: &SegmentDir) -> io::Result<Option<EpochHistory>> {
     }
 }
 
+/// Puts the epochs of the batches below `end` before those of `history`: they are lost with their file; or they went when the
+/// log start was raised, which a crash has taken back.
+pub(super) fn with_head(
+    segments: &[Arc<Segment>],
+    end: Offset,
+    history: EpochHistory,
+) -> Result<EpochHistory, SegmentError> {
+    let mut whole = from_batches(segments, end)?;
+    for entry in history.entries() {
+        whole.assign(entry.epoch, entry.start);
+    }
+    Ok(whole)
+}
+
 /// Finds the epochs again by the headers of all batches below `end`.
-pub(super) fn from_batches(segments: &[Arc<Segment>], end: Offset) -> Result<EpochHistory, SegmentError> {
+fn from_batches(segments: &[Arc<Segment>], end: Offset) -> Result<EpochHistory, SegmentError> {
     let mut history = EpochHistory::new();
     for segment in segments.iter().take_while(|segment| segment.base() < end) {
         let mut scan = segment.scan_at(0)?;

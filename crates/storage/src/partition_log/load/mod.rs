@@ -303,8 +303,9 @@ impl Loader<'_> {
         let log_start = self.args.log_start.max(first);
         let lost = on_disk.as_ref().is_none_or(EpochHistory::is_empty);
         let complete = history.earliest().is_some_and(|entry| entry.start <= log_start);
-        if lost && !complete && !reset && log_end > log_start {
-            history = epochs::from_batches(&segments, log_end)?;
+        if !complete && !reset && log_end > log_start {
+            let from = if lost { None } else { history.earliest() };
+            history = epochs::with_head(&segments, from.map_or(log_end, |entry| entry.start), history)?;
         }
         let epochs = self.keep_epochs(history, on_disk, log_end)?;
         let producers = self.find_producers(&segments, log_start, log_end, recovered, reset)?;

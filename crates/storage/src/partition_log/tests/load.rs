@@ -326,6 +326,27 @@ fn without_a_checkpoint_the_log_starts_at_its_first_segment() {
     );
 }
 
+/// With the log start of an earlier checkpoint, records are there again whose epochs had gone with them.
+#[test]
+fn epochs_below_a_log_start_that_was_forgotten_are_found_again() {
+    for clean in [false, true] {
+        let bench = Bench::new();
+        let log = bench.create();
+        for epoch in [1, 2, 4] {
+            log.become_leader(LeaderEpoch(epoch)).unwrap();
+            log.append_as_leader(records(2, 5), AppendOrigin::Client, LeaderEpoch(epoch), now()).unwrap();
+        }
+        log.become_leader(LeaderEpoch(7)).unwrap();
+        log.replicate();
+        log.increment_log_start(Offset(5)).unwrap();
+        assert_eq!(epochs(&log), [(4, 5), (7, 6)]);
+        log.close().unwrap();
+        let again = [(1, 0), (2, 2), (4, 4)];
+        assert_eq!(epochs(&bench.open(clean)), again);
+        assert_eq!(epochs(&bench.open(clean)), again, "and kept");
+    }
+}
+
 #[test]
 fn epochs_beyond_the_end_and_below_the_start_are_cut() {
     let mut bench = Bench::new();

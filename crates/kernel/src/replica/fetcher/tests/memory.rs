@@ -166,6 +166,7 @@ pub(super) struct MemoryLogs {
 impl LogView for MemoryLogs {
     fn offsets(&self, partition: &TopicPartition) -> Option<LogOffsets> {
         self.logs.get(partition).map(|log| LogOffsets {
+            first_segment: Offset(log.batches.first().map_or(log.log_end, |batch| batch.base)),
             log_start: Offset(log.log_start),
             high_watermark: Offset(log.high_watermark),
             log_end: Offset(log.log_end),

@@ -143,6 +143,36 @@ fn a_log_that_ends_inside_the_batch_where_the_leader_starts_makes_room_for_it() 
     assert_eq!(asked(&fetch_of(&bench.append(&commands, 0, 0, 6))), [(0, 13, 0, 0)]);
 }
 
+/// Below its log start a leader may have forgotten where epochs ended, and tell nothing of what differs there.
+#[test]
+fn a_log_that_ends_where_the_leader_starts_is_emptied_before_records_of_another_epoch_come() {
+    let (mut bench, commands) = Bench::following(NEW, &[(0, 0)], 9, 3);
+    let told = PartitionReply { log_start: Offset(9), ..records(0, 13) };
+    let commands = bench.answer(fetch_of(&commands).id, vec![told]);
+    let cause = TruncationCause::BelowLeaderStart { leader_start: Offset(9) };
+    assert_eq!(truncations(&commands), [(0, 9, cause)]);
+    let commands = bench.truncate(&commands);
+    assert!(bench.log(0).batches.is_empty());
+    let commands = bench.append(&commands, 0, 3, 4);
+    assert_eq!(asked(&fetch_of(&commands)), [(0, 13, 3, 3)]);
+}
+
+#[test]
+fn a_log_is_kept_that_has_nothing_below_the_leaders_start_or_the_leaders_own_epoch_or_goes_on_above() {
+    let appends = |epochs: &[(i32, i64)], leader_start: i64| {
+        let (mut bench, commands) = Bench::following(NEW, epochs, 9, 3);
+        let told = PartitionReply { log_start: Offset(leader_start), ..records(0, 13) };
+        let commands = bench.answer(fetch_of(&commands).id, vec![told]);
+        let is_cut = !truncations(&commands).is_empty();
+        assert_ne!(is_cut, commands.iter().any(|it| matches!(it, Command::Append(_))));
+        !is_cut
+    };
+    assert!(!appends(&[(0, 0)], 9));
+    assert!(appends(&[(0, 0)], 8));
+    assert!(appends(&[(0, 0), (3, 5)], 9));
+    assert!(appends(&[(0, 9)], 9));
+}
+
 #[test]
 fn records_below_the_end_of_a_log_that_has_records_fail_the_partition() {
     let (mut bench, commands) = Bench::following(NEW, &[(0, 0)], 9, 0);
