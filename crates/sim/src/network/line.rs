@@ -14,12 +14,15 @@ use wire::types::BrokerId;
 use super::{Network, Place};
 use crate::incarnation::Incarnation;
 use crate::trace::Digest;
+use crate::world::node::Node;
 use crate::world::{Death, World};
 
 /// How many requests wait behind the one under way.
 const MAX_WAITING: usize = 64;
 /// How long a closed connection takes to fail what was under way, in microseconds.
 const FAILS_AFTER_US: u64 = 300;
+/// Between two looks whether a broker that is about to serve does, in microseconds.
+const LOOKS_AFTER_US: u64 = 2_000;
 
 /// Why two requests to the same broker take different lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -173,6 +176,11 @@ impl Network {
         }
         let node = world.node(key.to);
         let (Some(broker), Some(life)) = (node.broker(), node.incarnation()) else {
+            if is_about_to_serve(world, node, key.to) {
+                let (origin, frame) = (origin.clone(), frame.clone());
+                let again = move |world: &Arc<World>| world.network.arrive(world, key, sent, &origin, frame);
+                return world.schedule.after(LOOKS_AFTER_US, "waits for a start", again);
+            }
             let error = PeerError::Connect("connection refused".to_owned());
             return self.answer(world, key, number, Err(error));
         };
@@ -251,6 +259,11 @@ impl Network {
             }
         });
     }
+}
+
+/// Whether a broker is registered and does not serve yet. Its sockets are open by then: who asks is not refused, but waits.
+fn is_about_to_serve(world: &World, node: &Node, id: BrokerId) -> bool {
+    node.is_starting() && world.tree.value(&format!("/brokers/ids/{id}")).is_some()
 }
 
 fn bytes_of(outcome: Outcome) -> Result<Bytes, PeerError> {

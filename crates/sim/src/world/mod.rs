@@ -3,7 +3,7 @@
 
 mod faults;
 mod life;
-mod node;
+pub(crate) mod node;
 mod storm;
 
 use std::fmt;

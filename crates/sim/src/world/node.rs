@@ -81,6 +81,11 @@ impl Node {
         }
     }
 
+    /// Whether a process is starting, and serves nothing yet.
+    pub(crate) fn is_starting(&self) -> bool {
+        matches!(self.life(), Life::Starting)
+    }
+
     /// The lives of which a broker, or a part of one, is still in memory.
     pub(crate) fn lives_in_memory(&self) -> Vec<u64> {
         let state = self.lock();
