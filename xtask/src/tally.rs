@@ -47,7 +47,8 @@ impl Tally {
         println!("==> {name}, beside another");
         let mut output = Vec::new();
         let result = self.step_to(name, command, &mut output);
-        std::io::stdout().write_all(&output)?;
+        // In this way tests of this are not heard by the run that they are part of, which would count what they print.
+        print!("{}", String::from_utf8_lossy(&output));
         result
     }
 
